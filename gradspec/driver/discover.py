@@ -15,7 +15,8 @@ from typing import Any
 from gradspec import pipeline
 from gradspec.diagnostics import Diagnostic, Outcome, Severity, error
 from gradspec.driver.write import read_regular
-from gradspec.lower.module import SHIPPED, LoweredModule, is_absolute, order, resolve
+from gradspec.lower.lowering import SHIPPED, is_absolute, order, resolve
+from gradspec.lower.module import LoweredModule
 from gradspec.source import Source, Span
 from gradspec.syntax.nodes import Import, Module
 from gradspec.targets.target import AXES, CORE, SPECIAL

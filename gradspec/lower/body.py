@@ -11,7 +11,7 @@ from gradspec.ir.walk import nodes as expr_nodes
 from gradspec.lower.context import Binding, Context, Hidden, Role, Scope, Variable
 from gradspec.lower.expressions import make_bindings, solve
 from gradspec.lower.header import Declaration
-from gradspec.lower.values import DEEPEST, Value, depth, type_of_kind
+from gradspec.lower.module import DEEPEST, Value, depth, type_of_kind
 from gradspec.source import Span
 from gradspec.syntax import nodes
 

@@ -12,8 +12,7 @@ from enum import Enum, auto
 from gradspec.diagnostics import Diagnostic, Label, Severity, error
 from gradspec.ir.expr import Expr, Ref
 from gradspec.ir.walk import names
-from gradspec.lower.module import Library, Type
-from gradspec.lower.values import Value, type_of
+from gradspec.lower.module import Library, Type, Value, type_of
 from gradspec.source import Source, Span
 from gradspec.syntax import nodes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import assert_never
 
@@ -9,9 +10,8 @@ from gradspec.ir.expr import Apply, Bound, Const, Expr, Idx, Reduce, Ref, Select
 from gradspec.ir.walk import nodes as expr_nodes
 from gradspec.lower.calls import lower_call
 from gradspec.lower.context import Binding, Context, Role, Variable, near
-from gradspec.lower.habits import name_help
-from gradspec.lower.module import Type, is_function
-from gradspec.lower.values import (
+from gradspec.lower.module import (
+    Type,
     Value,
     applied_type,
     combine,
@@ -20,6 +20,7 @@ from gradspec.lower.values import (
     wider,
 )
 from gradspec.primitives.formula import BINARY, CONSTANTS
+from gradspec.primitives.lookup import is_function
 from gradspec.source import Span
 from gradspec.syntax import nodes
 
@@ -48,7 +49,7 @@ def report_unknown(name: str, span: Span, cx: Context) -> None:
             hidden.code, hidden.headline, span, label=hidden.label, help=hidden.help
         )
         return
-    help = name_help(name, cx) or near(name, (*cx.scope.known(), *CONSTANTS))
+    help = _name_help(name, cx) or near(name, (*cx.scope.known(), *CONSTANTS))
     if cx.is_function and not help:
         help = "a def sees its own parameters only: give it the value as an argument"
     elif is_function(name):
@@ -60,6 +61,22 @@ def report_unknown(name: str, span: Span, cx: Context) -> None:
         label=f"nothing that {cx.scope.sees} can see has this name",
         help=help or "declare it as an input, or assign it before its use",
     )
+
+
+_GRADIENT = re.compile(r"(?:grad|gradient|upstream|cotangent|g)_?(\w*)")
+
+
+def _name_help(name: str, cx: Context) -> str:
+    """The name here of what another library calls so; empty if there is none."""
+    if name == "e":
+        return "Euler's number is `exp(1)`; write `exp(x)` for its powers"
+    upstream = [v.name for v in cx.scope.variables.values() if v.role is Role.UPSTREAM]
+    called = _GRADIENT.fullmatch(name)
+    if called is None or not upstream:
+        return ""
+    wanted = f"d{called[1]}"
+    one = wanted if wanted in upstream else upstream[0]
+    return f"the upstream gradient of `{one[1:]}` is called `{one}`"
 
 
 def _bare(variable: Variable, span: Span, cx: Context) -> Value | None:

@@ -1,22 +1,24 @@
-"""The result of lowering a file, the functions that its items can call, and the order in
-which the files of a program are lowered."""
+"""The result of lowering a file, the functions that its items can call, and lowered
+expressions with their types."""
 
 from __future__ import annotations
 
-import ntpath
-import posixpath
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, assert_never
 
-from gradspec.diagnostics import Diagnostic, Outcome, error
-from gradspec.ir.expr import Expr
-from gradspec.ir.rule import Rule
-from gradspec.primitives.lookup import function_names, primitive
+from gradspec.ir.expr import Apply, Call, Const, Expr, Idx, Reduce, Ref, Select, Size
+from gradspec.ir.rule import Kind, Rule
+from gradspec.ir.walk import children, nodes
+from gradspec.primitives.lookup import (
+    function_names,
+    is_function,
+    is_primitive,
+    primitive,
+)
 from gradspec.primitives.row import Primitive
 from gradspec.source import Source, Span
-from gradspec.syntax.nodes import Import, Module
 
 
 class Type(Enum):
@@ -114,96 +116,140 @@ class Library:
         return (*self.known, *function_names())
 
 
-def is_function(name: str) -> bool:
-    """True if there is a built-in function (not an operator) of this name."""
-    return name in function_names()
+# --- values ---------------------------------------------------------------------------
+
+_TRUTHS = frozenset(("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"))
+_KEEP_INTEGERS = frozenset(
+    ("add", "sub", "mul", "mod", "neg", "abs", "min", "max", "square", "clip")
+)
+_REDUCTIONS_KEEP = frozenset(("sum", "prod", "max", "min"))
 
 
-# --- imports --------------------------------------------------------------------------
-
-
-K = TypeVar("K")
-
-SHIPPED = "gradspec:"
-"""Prefix of the rules that come with gradspec: ``gradspec:control/gradients``."""
-
-
-def resolve(importer: str, path: str) -> str:
-    """The file that ``path``, written in ``importer``, means: ``a/b.grad`` and
-    ``../c.grad`` give ``c.grad``. A shipped file may be named without ``.grad``.
-    """
-    if path.startswith(SHIPPED):
-        return path if path.endswith(".grad") else f"{path}.grad"
-    return posixpath.normpath(posixpath.join(posixpath.dirname(importer), path))
-
-
-def is_absolute(path: str) -> bool:
-    """True if ``path`` starts at a root or a drive: it would be another file on each
-    machine.
-    """
-    return path.startswith("/") or ntpath.splitdrive(path)[0] != ""
-
-
-def order(modules: Mapping[str, Module]) -> Outcome[tuple[str, ...]]:
-    """The files, each after those that it imports (otherwise as given).
-
-    Each circle is reported once; its files keep their place, so that their other faults
-    are found too. Imports of files that are not in ``modules`` are passed over here.
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An expression; ``batch``: it may have batch axes; ``is_backward``: it uses a
+    cotangent; ``is_static``: it is known when the rule is called.
     """
 
-    def needs(path: str) -> Iterator[str]:
-        return (target for _, target in _imports(path, modules))
-
-    arranged, circles = arrange(modules, needs)
-    return Outcome(arranged, tuple(_circle(circle, modules) for circle in circles))
-
-
-def _imports(path: str, modules: Mapping[str, Module]) -> Iterator[tuple[Import, str]]:
-    for item in modules[path].items:
-        if isinstance(item, Import):
-            target = resolve(path, item.path)
-            if target in modules:
-                yield item, target
+    expr: Expr
+    type: Type
+    batch: bool = False
+    is_backward: bool = False
+    is_static: bool = False
 
 
-def _circle(circle: tuple[str, ...], modules: Mapping[str, Module]) -> Diagnostic:
-    """The diagnostic for a cycle, from its first file in alphabetical order on."""
-    start = circle.index(min(circle))
-    circle = circle[start:] + circle[:start]
-    last, first = circle[-1], circle[0]
-    closing = next(i for i, target in _imports(last, modules) if target == first)
-    return error(
-        "GS220",
-        "files import each other in a circle: " + " -> ".join((*circle, first)),
-        modules[last].source,
-        closing.path_span,
-        label="this import closes the circle",
-        help="move what the files share into one that imports none of them",
+def combine(expr: Expr, type: Type, *parts: Value) -> Value:
+    """A value made from others."""
+    return Value(
+        expr,
+        type,
+        batch=any(p.batch for p in parts),
+        is_backward=any(p.is_backward for p in parts),
+        is_static=all(p.is_static for p in parts),
     )
 
 
-def arrange(
-    keys: Iterable[K], needs: Callable[[K], Iterable[K]]
-) -> tuple[tuple[K, ...], tuple[tuple[K, ...], ...]]:
-    """All keys, each after what it needs (otherwise in the order given), and the
-    circles met on the way, each as the keys along it.
+def type_of_kind(kind: Kind) -> Type:
+    """The type of an input or output."""
+    match kind:
+        case Kind.BOOL:
+            return Type.BOOL
+        case Kind.INT | Kind.STATIC_INT:
+            return Type.INT
+        case Kind.FLOAT | Kind.NOGRAD | Kind.STATIC:
+            return Type.REAL
+        case _:
+            assert_never(kind)
 
-    Depth-first with its own stack: a chain may be longer than Python's.
-    """
-    done: dict[K, None] = {}
-    circles: list[tuple[K, ...]] = []
-    for start in keys:
-        trail = {} if start in done else {start: iter(needs(start))}
-        while trail:
-            key = next(reversed(trail))
-            for need in trail[key]:
-                if need in trail:
-                    along = tuple(trail)
-                    circles.append(along[along.index(need) :])
-                elif need not in done:
-                    trail[need] = iter(needs(need))
-                    break
-            else:
-                del trail[key]
-                done[key] = None
-    return tuple(done), tuple(circles)
+
+def applied_type(op: str, args: tuple[Expr, ...], types: tuple[Type, ...]) -> Type:
+    """The type of a primitive's result. Steps (floor, sign, …) count as integers."""
+    if op in _TRUTHS:
+        return Type.BOOL
+    row = primitive(op) if is_primitive(op) else None
+    if row is not None and row.result != "real":
+        return Type(row.result)
+    if row is not None and row.is_step:
+        return Type.INT
+    whole = all(t is Type.INT for t in types) and bool(types)
+    if op == "pow" and whole and isinstance(args[1], Const):
+        return Type.INT if args[1].value >= 0 else Type.REAL
+    return Type.INT if whole and op in _KEEP_INTEGERS else Type.REAL
+
+
+def reduced_type(op: str, body: Type) -> Type:
+    return body if op in _REDUCTIONS_KEEP else Type.REAL
+
+
+def constant_type(value: Const) -> Type:
+    return Type.INT if value.value.denominator == 1 else Type.REAL
+
+
+def type_of(expr: Expr, names: Callable[[str], Type]) -> Type:
+    """The type of a sound expression, given those of its names."""
+    known: dict[Expr, Type] = {}
+    for node in nodes(expr):
+        known[node] = _type_of_node(node, names, known)
+    return known[expr]
+
+
+def _type_of_node(
+    node: Expr, names: Callable[[str], Type], known: dict[Expr, Type]
+) -> Type:
+    match node:
+        case Const():
+            return constant_type(node)
+        case Idx() | Size():
+            return Type.INT
+        case Ref(name=name):
+            return names(name)
+        case Apply(op=op, args=args):
+            return applied_type(op, args, tuple(known[a] for a in args))
+        case Select(then=then, other=other):
+            return wider(known[then], known[other])
+        case Reduce(op=op, body=body):
+            return reduced_type(op, known[body])
+        case Call(rule=rule, output=output):
+            return type_of_kind(rule.outputs[output].kind)
+        case _:
+            assert_never(node)
+
+
+def wider(left: Type, right: Type) -> Type:
+    """The type of a choice between two numbers, or between two conditions."""
+    return left if left is right else Type.REAL
+
+
+def is_fixed(expr: Expr) -> bool:
+    """True without index, size, reduction or call: the permitted parts of a static
+    argument."""
+    return not any(isinstance(n, Idx | Size | Reduce | Call) for n in nodes(expr))
+
+
+# --- size ----------------------------------------------------------------------------
+# The parser limits how deep an expression is written; defs and locals multiply that.
+# Later stages visit every node many times, so there is a limit here too, far above what
+# anyone writes.
+
+LARGEST = 5000
+"""Distinct operations of one expression."""
+
+DEEPEST = 500
+"""Operations inside one another."""
+
+LONGEST = 1000
+"""Statements of one rule."""
+
+
+def depth(expr: Expr, below: Mapping[str, int]) -> int:
+    """The number of nested operations; a name counts as ``below`` states."""
+    known: dict[Expr, int] = {}
+    for node in nodes(expr):
+        own = below.get(node.name, 1) if isinstance(node, Ref) else 1
+        known[node] = max((own, *(1 + known[c] for c in children(node))))
+    return known[expr]
+
+
+def is_too_large(expr: Expr, below: Mapping[str, int]) -> bool:
+    """True if an expression exceeds the limits of the later stages."""
+    return depth(expr, below) > DEEPEST or sum(1 for _ in nodes(expr)) > LARGEST

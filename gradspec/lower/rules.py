@@ -42,8 +42,7 @@ from gradspec.lower.context import (
 )
 from gradspec.lower.expressions import lower_expression, make_bindings, solve
 from gradspec.lower.header import Declaration, declare
-from gradspec.lower.module import Function, FunctionParameter, Library, Type
-from gradspec.lower.values import LONGEST
+from gradspec.lower.module import LONGEST, Function, FunctionParameter, Library, Type
 from gradspec.source import Span
 from gradspec.syntax import nodes
 

@@ -29,7 +29,7 @@ from gradspec.ir.expr import ZERO, Apply, Expr, Reduce, Select, const
 from gradspec.ir.rule import Backward, Declared, Derived, Input, Let, Override, Rule
 from gradspec.ir.tidy import decide, tidy
 from gradspec.ir.walk import children, names, nodes, substitute, with_children
-from gradspec.lower.values import depth
+from gradspec.lower.module import depth
 from gradspec.primitives.formula import partial as derivative
 from gradspec.primitives.lookup import primitive, rows
 from gradspec.stabilise.arithmetic_model import Machine

@@ -12,18 +12,45 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gradspec.source import Span
-from gradspec.syntax.foreign import ATTRIBUTES, DECLARING, STATEMENTS, STOPPING
-from gradspec.syntax.grammar import Unexpected
-from gradspec.syntax.layout import unexpected_indent
 from gradspec.syntax.tokens import (
     ITEM_WORDS,
     Chunk,
     Fault,
-    FaultFound,
     Line,
     Token,
     shortened,
 )
+
+# --- words of other languages ---------------------------------------------------------
+
+_STATEMENTS = {
+    "IF": "write `y = a if condition else b`",
+    "ELSE": "write `y = a if condition else b`",
+    "FOR": "an index runs over its axis by itself: `y[i] = x[i]**2`, `sum(x[i] for"
+    " i)`; write a few steps out, `a = …`, `b = …`",
+    "NOT": "a line of a body assigns: `y = …`",
+    "IMPORT": 'write `from "path.grad" import name`, outside the rules',
+}
+"""Statements that are none here."""
+
+_ATTRIBUTES = {
+    "shape": "a size is the name of an axis: of `x[n]` it is `n`",
+    "size": "a size is the name of an axis: of `x[n]` it is `n`",
+    "ndim": "the number of axes is in the head of the rule",
+    "T": "a transpose is written by its indices: `x[j, i]`",
+    "e": "Euler's number is `exp(1)`",
+    **dict.fromkeys(("float16", "float32", "float64"), "a rule holds for every dtype"),
+}
+"""Parts that other languages pick with a dot."""
+
+_DECLARING = frozenset(["let", "var", "val", "const", "local"])
+"""Words before a new name in other languages."""
+
+STOPPING = (
+    'write `from "gradspec:control/gradients" import stop_gradient` at the top of the'
+    " file, and `stop_gradient(x)`"
+)
+"""The advice for what other libraries call `stop_gradient` or `detach`."""
 
 # --- the place ------------------------------------------------------------------------
 
@@ -161,45 +188,6 @@ def _listed(expected: frozenset[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-# --- items ----------------------------------------------------------------------------
-
-
-def outside(line: Line) -> Fault:
-    """A line at the margin that begins no item."""
-    headline = "this line stands outside every rule"
-    help = "at the margin stand `rule …`, `def …` and `from … import …`"
-    if any(token.type == "ARROW" for token in line.tokens):
-        help = "a rule begins with `rule`: `rule f(x) -> y:`"
-    elif line.first == "DOCSTRING":
-        headline = "a docstring belongs to a rule"
-        help = "what concerns the whole file is said in comments, `# …`"
-    elif line.first == "EXACT":
-        headline = "`exact` marks a definition in the body of a rule"
-        help = "a def is put in place where it is used; mark what it is used for"
-        return Fault("GS750", headline, line.tokens[0].span, help=help)
-    elif any(token.type == "EQUAL" for token in line.tokens):
-        help = (
-            "indent it by four spaces to make it part of the rule above; a constant"
-            " is an input: `k: static = 0.5`"
-        )
-    return Fault("GS112", headline, line.span, help=help)
-
-
-def explain_item(chunk: Chunk, failure: Unexpected | FaultFound) -> Fault:
-    """The fault of an item each of whose lines is right."""
-    statements = [line for line in chunk.body if line.first != "DOCSTRING"]
-    if isinstance(failure, FaultFound):
-        return failure.fault
-    if chunk.head.first == "RULE" and not statements:
-        name = chunk.head.tokens[1]
-        headline = f"the rule `{name.text}` has no body"
-        help = "write what it computes below it, indented: `y = x**2`"
-        return Fault("GS111", headline, name.span, help=help)
-    if chunk.head.first != "RULE" and chunk.body:
-        return unexpected_indent(chunk.body[0])
-    return Fault("GS101", "this item cannot be read", chunk.head.span)
-
-
 # --- heads ----------------------------------------------------------------------------
 
 
@@ -265,7 +253,7 @@ def _exact_place(stop: Stop) -> Fault | None:
 
 def _statement_of_python(stop: Stop) -> Fault | None:
     """``if x > 0:``, ``for i in …:``"""
-    help = STATEMENTS.get(stop.found.type)
+    help = _STATEMENTS.get(stop.found.type)
     if stop.index != 0 or help is None or stop.at(1).type == "EQUAL":
         return None
     return stop.fault("GS119", f"there is no `{stop.found.text}` statement", help)
@@ -351,7 +339,7 @@ def _of_library(stop: Stop) -> Fault | None:
     if name == "stop_gradient":
         help = STOPPING
     if not is_call:
-        help = ATTRIBUTES.get(name, f"write `{name}`")
+        help = _ATTRIBUTES.get(name, f"write `{name}`")
     span = tokens[first].span.to(tokens[last].span)
     return _python(shortened(dotted), span, help)
 
@@ -516,7 +504,7 @@ _CHECKS: tuple[Callable[[Stop], Fault | None], ...] = (
         "`{1.text}` is not needed",
         "a name is made by its assignment: write `{0.found.text} = …`",
         lambda stop: (
-            stop.index == 1 and _is_name(stop.found) and stop.at(-1).text in DECLARING
+            stop.index == 1 and _is_name(stop.found) and stop.at(-1).text in _DECLARING
         ),
     ),
     _Mistake(  # backward:

@@ -16,13 +16,10 @@ from gradspec.diagnostics import Diagnostic, Label, Outcome, error
 from gradspec.source import Source, Span
 from gradspec.syntax import nodes
 from gradspec.syntax.grammar import Unexpected, refuse_depth, run
-from gradspec.syntax.layout import blocks, layout
 from gradspec.syntax.mistakes import (
     Stop,
     explain,
-    explain_item,
     explain_names,
-    outside,
 )
 from gradspec.syntax.scan import scan
 from gradspec.syntax.tokens import (
@@ -33,6 +30,9 @@ from gradspec.syntax.tokens import (
     FaultFound,
     Line,
     Token,
+    blocks,
+    layout,
+    unexpected_indent,
 )
 
 MAX_LENGTH = 1 << 20
@@ -101,7 +101,7 @@ def _items(
         if len(faults) < MAX_FAULTS:
             found = _line_faults(chunk, reported, stop)
             if failure is not None and not found:
-                found = [explain_item(chunk, failure)]
+                found = [_item_fault(chunk, failure)]
             faults.extend(found)
     return items, broken
 
@@ -177,7 +177,7 @@ def _start(head: Line) -> str:
 
 def _line_fault(line: Line, start: str) -> Iterator[Fault]:
     if start == "module" and line.first not in ITEM_WORDS:
-        yield outside(line)
+        yield _outside(line)
         return
     try:
         run(_with_end(line), start)
@@ -185,6 +185,42 @@ def _line_fault(line: Line, start: str) -> Iterator[Fault]:
         yield found.fault
     except Unexpected as stopped:
         yield explain(Stop(line, stopped.index, stopped.expected))
+
+
+def _outside(line: Line) -> Fault:
+    """A line at the margin that begins no item."""
+    headline = "this line stands outside every rule"
+    help = "at the margin stand `rule …`, `def …` and `from … import …`"
+    if any(token.type == "ARROW" for token in line.tokens):
+        help = "a rule begins with `rule`: `rule f(x) -> y:`"
+    elif line.first == "DOCSTRING":
+        headline = "a docstring belongs to a rule"
+        help = "what concerns the whole file is said in comments, `# …`"
+    elif line.first == "EXACT":
+        headline = "`exact` marks a definition in the body of a rule"
+        help = "a def is put in place where it is used; mark what it is used for"
+        return Fault("GS750", headline, line.tokens[0].span, help=help)
+    elif any(token.type == "EQUAL" for token in line.tokens):
+        help = (
+            "indent it by four spaces to make it part of the rule above; a constant"
+            " is an input: `k: static = 0.5`"
+        )
+    return Fault("GS112", headline, line.span, help=help)
+
+
+def _item_fault(chunk: Chunk, failure: Unexpected | FaultFound) -> Fault:
+    """The fault of an item each of whose lines is right."""
+    statements = [line for line in chunk.body if line.first != "DOCSTRING"]
+    if isinstance(failure, FaultFound):
+        return failure.fault
+    if chunk.head.first == "RULE" and not statements:
+        name = chunk.head.tokens[1]
+        headline = f"the rule `{name.text}` has no body"
+        help = "write what it computes below it, indented: `y = x**2`"
+        return Fault("GS111", headline, name.span, help=help)
+    if chunk.head.first != "RULE" and chunk.body:
+        return unexpected_indent(chunk.body[0])
+    return Fault("GS101", "this item cannot be read", chunk.head.span)
 
 
 def _diagnostic(fault: Fault, source: Source) -> Diagnostic:

@@ -1,18 +1,19 @@
 """Text to tokens, with the grammar's own terminals; never raises.
 
-What no terminal matches is reported here, and replaced by what was meant where that is
-certain, so that one odd character does not hide the rest of its line.
+What no terminal matches, such as characters and operators of other languages, is
+reported here once, with the right spelling, and replaced by what was meant where that
+is certain, so that one odd character does not hide the rest of its line.
 """
 
 from __future__ import annotations
 
 import keyword
 import re
+import unicodedata
 from dataclasses import dataclass, field
 from functools import cache
 
 from gradspec.source import Span
-from gradspec.syntax import foreign
 from gradspec.syntax.grammar import lexicon
 from gradspec.syntax.nodes import Comment
 from gradspec.syntax.tokens import ENOUGH, LINE_END, Fault, Token, shortened
@@ -134,7 +135,7 @@ def _oddity(found: Scan, kind: str, start: int, end: int) -> int:
             found.faults.append(Fault("GS113", headline, span, help=help))
             found.tokens.append(Token("STRING", text[0] * 2, start, end))
         case "FOREIGN":
-            _replace(found, *foreign.operator(text, span), span)
+            _replace(found, *_operator_fault(text, span), span)
         case "WORD":
             return _word(found, start, end)
         case _:
@@ -173,7 +174,7 @@ def _word(found: Scan, start: int, end: int) -> int:
     """A word with letters beyond ASCII; its ASCII beginning has been scanned as a
     name."""
     char = found.text[start]
-    if char in foreign.LOOKALIKES and not char.isalpha():
+    if char in _LOOKALIKES and not char.isalpha():
         return _scan_foreign(found, start)
     if (
         found.tokens
@@ -182,7 +183,7 @@ def _word(found: Scan, start: int, end: int) -> int:
     ):
         start = found.tokens.pop().start
     span = Span(start, end)
-    _replace(found, *foreign.word(found.text[start:end], span), span)
+    _replace(found, *_word_fault(found.text[start:end], span), span)
     return end
 
 
@@ -191,17 +192,182 @@ def _scan_foreign(found: Scan, start: int) -> int:
     latex = _LATEX.match(found.text, start)
     if latex is not None:
         span = Span(start, latex.end())
-        _replace(found, *foreign.latex(latex[0], latex[1], span), span)
+        _replace(found, *_latex_fault(latex[0], latex[1], span), span)
         return latex.end()
     if found.text[start] == "\\":
         broken = _CONTINUATION.match(found.text, start)
         end = broken.end() if broken else end
     span = Span(start, start + 1)
-    _replace(found, *foreign.character(found.text[start], span), span)
+    _replace(found, *_character_fault(found.text[start], span), span)
     return end
 
 
-def _replace(found: Scan, fault: Fault, meant: foreign.Meant, span: Span) -> None:
+def _replace(found: Scan, fault: Fault, meant: _Meant, span: Span) -> None:
     found.faults.append(fault)
     if meant.type:
         found.tokens.append(Token(meant.type, meant.text, span.start, span.end))
+
+
+# --- other languages ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Meant:
+    """The intended terminal and text (both empty when none), and advice."""
+
+    type: str
+    text: str
+    advice: str
+
+
+_ONCE = "a name is assigned once: write"
+_OPERATORS: dict[str, _Meant] = {
+    "^": _Meant("POWER", "**", "a power is written `x**2`, and a power of e `exp(x)`"),
+    **dict.fromkeys(("&&", "&"), _Meant("AND", "and", "write `and`")),
+    "||": _Meant("OR", "or", "write `or`"),
+    "|": _Meant("OR", "or", "write `or`; an absolute value is `abs(x)`"),
+    **dict.fromkeys(("!", "~"), _Meant("NOT", "not", "write `not`")),
+    "<>": _Meant("COMPARISON", "!=", "write `!=`"),
+    "=>": _Meant("COMPARISON", ">=", "write `>=`, or `->` before the outputs"),
+    "===": _Meant("COMPARISON", "==", "write `==`"),
+    ":=": _Meant("EQUAL", "=", "write `=`"),
+    "//": _Meant("SCALE", "/", "write `floor(x / y)`; a comment begins with `#`"),
+    "@": _Meant("SCALE", "*", "a matrix product is `sum(a[i, l] * b[l, j] for l)`"),
+    "+=": _Meant("EQUAL", "=", f"{_ONCE} the whole sum"),
+    "-=": _Meant("EQUAL", "=", f"{_ONCE} the whole difference"),
+    "*=": _Meant("EQUAL", "=", f"{_ONCE} the whole product"),
+    "/=": _Meant("EQUAL", "=", f"{_ONCE} the whole quotient"),
+    **dict.fromkeys(("%=", "**="), _Meant("EQUAL", "=", f"{_ONCE} it out")),
+}
+
+_SYMBOLS: dict[str, str] = {
+    ";": "one statement stands on one line",
+    "?": "a choice is written `a if condition else b`",
+    "\\": "a line goes on inside brackets; no backslash is needed",
+    "{": "there are no sets or dictionaries: use `(` and `)`",
+    "}": "there are no sets or dictionaries: use `(` and `)`",
+    "$": "names are letters, digits and underscores",
+    "`": "names are letters, digits and underscores",
+}
+
+_MEANINGS = """
+SCALE * ×·⋅∙∗
+SCALE / ÷∕
+SIGN - −–—‐
+SIGN + ＋
+COMPARISON <= ≤
+COMPARISON >= ≥
+COMPARISON != ≠
+EQUAL = ＝
+ARROW -> →
+AND and ∧
+OR or ∨
+NOT not ¬
+NAME inf ∞
+NAME pi π
+COMMA , ，
+COLON : ：
+LPAR ( （
+RPAR ) ）
+"""
+"""Terminal, text, and the characters that stand for it."""
+
+_ADVICE = {
+    "\u00a0\u2009": "write an ordinary space",
+    "\u200b\ufeff": "delete it",
+    "²": "write `**2`",
+    "³": "write `**3`",
+    "√": "write `sqrt(x)`",
+    "∑": "write `sum(x[i] for i)`",
+    "∏": "write `prod(x[i] for i)`",
+    "∂": "the cotangent of `x` is called `dx`",
+    "“”‘’": 'write `"`',
+}
+
+_LOOKALIKES: dict[str, _Meant] = {
+    char: _Meant(type, text, f"write `{text}`")
+    for type, text, chars in map(str.split, _MEANINGS.strip().split("\n"))
+    for char in chars
+} | {char: _Meant("", "", text) for chars, text in _ADVICE.items() for char in chars}
+_LOOKALIKES["…"] = _Meant("ELLIPSIS", "...", "write three dots, `...`")
+
+
+def _operator_fault(text: str, span: Span) -> tuple[Fault, _Meant]:
+    """An operator that another language has."""
+    meant = _OPERATORS[text]
+    headline = f"`{text}` is not an operator of this language"
+    return Fault("GS109", headline, span, help=meant.advice), meant
+
+
+def _latex_fault(text: str, command: str, span: Span) -> tuple[Fault, _Meant]:
+    """A command of LaTeX with its arguments in braces."""
+    parts = re.findall(r"\{([^{}\n]*)\}", text)
+    if command in ("frac", "dfrac", "tfrac") and len(parts) == 2:
+        help = f"write `({parts[0].strip()}) / ({parts[1].strip()})`"
+    elif parts:
+        help = f"write `{command}({', '.join(part.strip() for part in parts)})`"
+    else:
+        help = _LATEX_WORDS.get(command, f"write `{command}`")
+    headline = f"`{shortened(text)}` is LaTeX, not part of this language"
+    return Fault("GS114", headline, span, help=help), _Meant("NAME", "unnamed", "")
+
+
+_LATEX_WORDS = {
+    "cdot": "write `*`",
+    "times": "write `*`",
+    "leq": "write `<=`",
+    "le": "write `<=`",
+    "geq": "write `>=`",
+    "ge": "write `>=`",
+    "neq": "write `!=`",
+    "sum": "write `sum(x[i] for i)`",
+    "prod": "write `prod(x[i] for i)`",
+    "infty": "write `inf`",
+    "partial": "the gradient of `x` is called `dx`",
+    "left": "leave it out",
+    "right": "leave it out",
+}
+
+
+def _character_fault(char: str, span: Span) -> tuple[Fault, _Meant]:
+    """A character that no token begins with."""
+    if char in _SYMBOLS:
+        headline = f"`{char}` has no meaning here"
+        return Fault("GS114", headline, span, help=_SYMBOLS[char]), _Meant("", "", "")
+    meant = _LOOKALIKES.get(char, _Meant("", "", ""))
+    help = meant.advice or "outside comments, docstrings and reasons a file is ASCII"
+    return Fault("GS114", f"{_called(char)} cannot stand here", span, help=help), meant
+
+
+def _word_fault(text: str, span: Span) -> tuple[Fault, _Meant]:
+    """A name with letters that are not ASCII."""
+    if text in _LOOKALIKES:
+        return _character_fault(text, span)
+    odd = next(char for char in text if not char.isascii())
+    ascii_name = "".join(map(_letter, text))
+    help = "names are ASCII letters, digits and underscores"
+    if ascii_name.isidentifier() and len(ascii_name) <= 40:
+        help += f": write `{ascii_name}`"
+    headline = f"`{shortened(text)}` is not ASCII: it holds {_called(odd)}"
+    return Fault("GS114", headline, span, help=help), _Meant("NAME", "unnamed", "")
+
+
+def _called(char: str) -> str:
+    """The character and its Unicode name, safe to print whatever it is."""
+    point = f"U+{ord(char):04X}"
+    name = unicodedata.name(char, "")
+    shown = f"`{char}` " if char.isprintable() and char != " " else ""
+    return (
+        f"{shown}({point} {name})" if name else f"{shown or 'the character '}({point})"
+    )
+
+
+def _letter(char: str) -> str:
+    """``β`` is ``beta``, ``é`` is ``e``; ``""`` when there is no such spelling."""
+    if char.isascii():
+        return char
+    base = unicodedata.normalize("NFKD", char)[0]
+    if base.isascii():
+        return base
+    words = unicodedata.name(char, "").split()
+    return words[-1].lower() if "LETTER" in words and len(words) > 3 else ""

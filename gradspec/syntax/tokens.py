@@ -1,10 +1,17 @@
-"""The values that the stages of the parser exchange: tokens, lines, faults, and the
-values of literals."""
+"""Tokens and their faults, the values of literals, and the lines and items that tokens
+make up.
+
+A logical line goes on while a bracket is open. A line at the margin begins an item, the
+indented lines below it are its body; a `.grad` file has no deeper blocks. A bracket
+that is never closed ends its line where the next line begins that is indented no
+deeper, so that it costs one fault and not the rest of the file.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -212,3 +219,308 @@ def _escaped(value: str) -> str:
     the docstring, get a backslash before them.
     """
     return re.sub(r'\\(?=[\\"]|\Z)|"(?=""|\Z)', r"\\\g<0>", value)
+
+
+# --- logical lines --------------------------------------------------------------------
+
+MAX_TOKENS = 10_000
+"""A line of more tokens is not written by a person, and would take seconds to parse."""
+
+_OPENED_BY = {"RPAR": "LPAR", "RSQB": "LSQB"}
+_CLOSED_BY = {"LPAR": ")", "LSQB": "]"}
+
+
+@dataclass(slots=True)
+class Layout:
+    """The logical lines of a text, and their faults."""
+
+    text: str
+    tokens: Sequence[Token]
+    lines: list[Line] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    distrust: int = 0
+    """Up to this token an open bracket is not believed to go on at a line that is not
+    indented deeper: one before it was never closed. (Without this, many such brackets
+    would each search the rest of the file.)
+    """
+
+
+def layout(text: str, tokens: Sequence[Token]) -> Layout:
+    """The logical lines of a scanned text."""
+    found = Layout(text, tokens)
+    at = 0
+    while at < len(tokens):
+        at = at + 1 if tokens[at].type == LINE_END else _line(found, at)
+    return found
+
+
+def _line(found: Layout, start: int) -> int:
+    """Adds the logical line that begins at token ``start``; gives where it ends."""
+    brackets, indent = _Brackets(), _indent(found, start)
+    stop = _stop(found, start, indent, brackets)
+    if brackets.open:
+        found.distrust = max(found.distrust, stop)
+        found.faults.append(_unclosed(brackets.open[0]))
+        stop = _end_of_unclosed(found, start, stop, indent, brackets.open[0])
+        end = found.tokens[stop - 1].end
+        brackets.faults = [f for f in brackets.faults if f.span.start < end]
+    found.faults.extend(brackets.faults)
+    taken = [token for token in found.tokens[start:stop] if token.type != LINE_END]
+    if brackets.strays:
+        taken = [token for token in taken if token not in brackets.strays]
+    if len(taken) > MAX_TOKENS:
+        brackets.faults.append(_too_long(taken[0]))
+        found.faults.append(brackets.faults[-1])
+    if taken:
+        sound = not brackets.open and not brackets.faults
+        found.lines.append(Line(tuple(taken), indent, sound))
+    return stop
+
+
+def _stop(found: Layout, start: int, indent: int, brackets: _Brackets) -> int:
+    """The token before which the line ends; brackets may still be open there."""
+    tokens = found.tokens
+    for at in range(start, len(tokens)):
+        token = tokens[at]
+        if token.type == LINE_END:
+            if not brackets.open:
+                return at
+        elif (
+            brackets.open
+            and tokens[at - 1].type == LINE_END
+            and _must_be_new(found, at, indent)
+        ):
+            return at
+        else:
+            brackets.take(token)
+    return len(tokens)
+
+
+def _must_be_new(found: Layout, at: int, indent: int) -> bool:
+    """True if this first token of a physical line begins a new line, though a bracket
+    is open: an item does, or a line where brackets are no longer trusted.
+    """
+    token, column = found.tokens[at], _indent(found, at)
+    if token.type in ITEM_WORDS and column == 0:
+        following = found.tokens[at + 1 : at + 2]
+        return bool(following) and following[0].type in ("NAME", "STRING")
+    return at < found.distrust and column <= indent and token.type not in _OPENED_BY
+
+
+def _end_of_unclosed(
+    found: Layout, start: int, stop: int, indent: int, opened: Token
+) -> int:
+    """The end of the line of an unclosed bracket. The head of a rule ends at its colon
+    or with the bracket's line: lines indented below it are the rule's body.
+    """
+    tokens = found.tokens
+    ends = [
+        at
+        for at in range(start, stop)
+        if tokens[at].type == LINE_END and tokens[at].start > opened.start
+    ]
+    if tokens[start].type == "RULE" and indent == 0:
+        colons = (at for at in ends if tokens[at - 1].type == "COLON")
+        return next(colons, ends[0] if ends else stop)
+    shallow = (at for at in ends if at + 1 < stop and _indent(found, at + 1) <= indent)
+    return next(shallow, stop)
+
+
+def _indent(found: Layout, at: int) -> int:
+    """The indentation of the physical line that begins with this token."""
+    start = found.tokens[at - 1].end if at else 0
+    blank = found.text[start : found.tokens[at].start].lstrip("\ufeff")
+    return TABBED if "\t" in blank else len(blank)
+
+
+# --- brackets -------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Brackets:
+    """The brackets of a line: those open so far, and their faults."""
+
+    open: list[Token] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    strays: set[Token] = field(default_factory=set)
+
+    def take(self, token: Token) -> None:
+        if token.type in _CLOSED_BY:
+            self.open.append(token)
+            if len(self.open) == MAX_DEPTH + 1:
+                self.faults.append(too_deep(token.span))
+        elif token.type in _OPENED_BY and not self.open:
+            self.strays.add(token)
+            self._add(_stray, token)
+        elif token.type in _OPENED_BY:
+            opened = self.open.pop()
+            if opened.type != _OPENED_BY[token.type]:
+                self._add(_mismatched, opened, token)
+
+    def _add(self, fault: Callable[..., Fault], *tokens: Token) -> None:
+        if len(self.faults) < ENOUGH:
+            self.faults.append(fault(*tokens))
+
+
+def _too_long(first: Token) -> Fault:
+    headline = f"this line has more than {MAX_TOKENS} words and signs"
+    help = "give names to its parts"
+    return Fault("GS120", headline, first.span, help=help)
+
+
+def _unclosed(token: Token) -> Fault:
+    headline = f"`{token.text}` is never closed"
+    help = f"close it with `{_CLOSED_BY[token.type]}`"
+    return Fault("GS103", headline, token.span, help=help)
+
+
+def _stray(token: Token) -> Fault:
+    headline = f"`{token.text}` closes nothing"
+    help = "delete it, or open the bracket that it closes"
+    return Fault("GS104", headline, token.span, help=help)
+
+
+def _mismatched(opened: Token, closed: Token) -> Fault:
+    headline = f"`{closed.text}` cannot close `{opened.text}`"
+    help = f"close it with `{_CLOSED_BY[opened.type]}`"
+    also = ((opened.span, "opened here"),)
+    return Fault("GS104", headline, closed.span, help=help, also=also)
+
+
+# --- items ----------------------------------------------------------------------------
+
+_LATE_STARTS = frozenset(
+    ["SIGN", "SCALE", "POWER", "COMPARISON", "IF", "ELSE", "AND", "OR", "ARROW"]
+)
+_OPEN_ENDS = _LATE_STARTS | {"EQUAL", "COMMA", "NOT"}
+
+
+@dataclass(slots=True)
+class _Item:
+    """An item that lines are added to; ``indent`` is that of its body, once known."""
+
+    head: Line
+    body: list[Line] = field(default_factory=list)
+    indent: int = TABBED
+
+    def add(self, line: Line) -> None:
+        self.body.append(line)
+        if self.indent == TABBED:
+            self.indent = line.indent
+
+
+def blocks(lines: Sequence[Line], faults: list[Fault]) -> list[Chunk]:
+    """Lines as items; adds the faults in their indentation."""
+    items: list[_Item] = []
+    joined = _joined(lines, faults)
+    _refuse_tab(joined, faults)
+    for line in joined:
+        if items and _is_below(line, items[-1]):
+            _check_indent(line, items[-1], faults)
+            items[-1].add(line)
+            continue
+        if line.indent > 0:
+            faults.append(unexpected_indent(line))
+        items.append(_Item(line))
+    return [Chunk(item.head, tuple(item.body)) for item in items]
+
+
+def _is_below(line: Line, item: _Item) -> bool:
+    """True if a line belongs to an item. A line at the margin does when it is a
+    statement and the rule above it has no body yet.
+    """
+    if _begins_item(line):
+        return False
+    if line.indent == 0 and item.head.first not in ITEM_WORDS:
+        return True  # all that stands outside is reported once
+    if line.indent == 0:
+        return item.head.first == "RULE" and (not item.body or item.indent == 0)
+    return True
+
+
+def _begins_item(line: Line) -> bool:
+    """True by its words alone: an item may have been indented by mistake."""
+    if line.first != "RULE":
+        return line.first in ITEM_WORDS
+    second = line.tokens[1:2]
+    return bool(second) and second[0].text.isidentifier()
+
+
+def _check_indent(line: Line, item: _Item, faults: list[Fault]) -> None:
+    if item.head.first != "RULE":
+        return  # reported with the head, or as a whole: see `parse`
+    if item.body and item.body[-1].tokens[-1].type == "COLON":
+        return  # a block of Python: the line with the colon is reported
+    if line.indent in (TABBED, item.indent):
+        return
+    if item.indent == TABBED and line.indent == 0:
+        headline = "the body of a rule is indented"
+        help = "put four spaces before each line of the body"
+        faults.append(_fault(line, headline, help))
+    elif line.indent > item.indent > TABBED:
+        faults.append(unexpected_indent(line))
+    elif item.indent > TABBED:
+        headline = "this line is indented less than the body that it belongs to"
+        faults.append(_fault(line, headline, _spaces(item.indent)))
+
+
+def unexpected_indent(line: Line) -> Fault:
+    """A line that is indented for no reason."""
+    if _begins_item(line):
+        headline = f"`{line.tokens[0].text}` must begin at the margin"
+        return _fault(line, headline, "delete the spaces before it")
+    headline = "this line is indented, but nothing above it asks for that"
+    help = "give it the indentation of the line above; a line goes on only in brackets"
+    return _fault(line, headline, help)
+
+
+def _spaces(count: int) -> str:
+    return f"indent it by {count} space{'s' if count > 1 else ''}, as the lines above"
+
+
+def _fault(line: Line, headline: str, help: str) -> Fault:
+    return Fault("GS106", headline, line.tokens[0].span, help=help)
+
+
+def _refuse_tab(lines: Sequence[Line], faults: list[Fault]) -> None:
+    """Report a tab, once for the whole file."""
+    tabbed = [line for line in lines if line.indent == TABBED]
+    if not tabbed:
+        return
+    start = tabbed[0].tokens[0].start
+    headline = "this line is indented with a tab"
+    if len(tabbed) > 1:
+        others = len(tabbed) - 1
+        headline += f", and {others} more line{'s' if others > 1 else ''} of this file"
+    help = "indent with spaces: a tab is not the same width everywhere"
+    faults.append(Fault("GS105", headline, Span(start - 1, start), help=help))
+
+
+def _joined(lines: Sequence[Line], faults: list[Fault]) -> list[Line]:
+    """Lines with those added that visibly go on without brackets, which is a fault."""
+    groups: list[list[Line]] = []
+    for line in lines:
+        if not groups or not _goes_on(groups[-1], line):
+            groups.append([line])
+            continue
+        if len(groups[-1]) == 1 and groups[-1][0].sound:
+            headline = "a line goes on only inside brackets"
+            help = "put the whole expression in brackets: `(`, `)`"
+            faults.append(_fault(line, headline, help))
+        groups[-1].append(line)
+    return [_one(group) for group in groups]
+
+
+def _one(group: list[Line]) -> Line:
+    first, *more = group
+    if not more:
+        return first
+    tokens = tuple(token for line in group for token in line.tokens)
+    return replace(first, tokens=tokens, sound=False)
+
+
+def _goes_on(group: list[Line], line: Line) -> bool:
+    indent, above = group[0].indent, group[-1].tokens[-1].type
+    if line.indent <= indent or indent == TABBED or _begins_item(line):
+        return False
+    return above in _OPEN_ENDS or (above != "COLON" and line.first in _LATE_STARTS)

@@ -6,7 +6,7 @@ import pytest
 
 from gradspec.ir.expr import Call
 from gradspec.ir.text import show
-from gradspec.lower.module import order, resolve
+from gradspec.lower.lowering import order, resolve
 from tests.lower.grad_text import guilt, parsed, program
 
 RULE = "rule {}(x) -> y:\n    y = {}\n"
