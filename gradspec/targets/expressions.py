@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from gradspec.plan.arrays import (
@@ -40,18 +40,6 @@ _OWN = re.compile(r"\{(core|special):(\w+)\}")
 """A template's marker for a function of the target's runtime."""
 
 
-def no_variants(node: Op, scalars: tuple[bool, ...]) -> Template | None:
-    """The table's spelling is the only one."""
-    return None
-
-
-def no_lifts(name: str, scalars: tuple[bool, ...]) -> tuple[bool, ...]:
-    """Python numbers are accepted beside tensors by every function, and adopt their
-    type.
-    """
-    return (False,) * len(scalars)
-
-
 @dataclass(frozen=True, slots=True)
 class Text:
     """The text of an expression, its precedence, and whether it is a number."""
@@ -65,9 +53,9 @@ class Text:
         return self.text if self.precedence >= least else f"({self.text})"
 
 
-def no_ranks(node: RankedNode, parts: tuple[Text, ...], scope: Scope) -> Text:
-    """Raise: a dialect without operations on named axes."""
-    raise AssertionError(f"not elementwise: {node}")
+def _lifts(name: str, numbers: tuple[bool, ...]) -> tuple[bool, ...]:
+    """No number: they are accepted beside tensors, and adopt their type."""
+    return (False,) * len(numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +69,11 @@ class Dialect:
         lift: a tensor of a Python number ``{x}``, with ``{like}`` as above. Used for
             the arguments that ``lifts`` selects, for those of runtime functions, and
             where a function of numbers alone might raise.
+        untyped: ``to_float`` and ``lift`` of a rule without floating tensors.
+        ranked: emits operations on named axes, from the texts of their parts.
         lifts: from a primitive's name (``where`` for the branches of a choice by a tensor,
             ``choice`` for those of a choice by a number) and which arguments are numbers.
         variants: other spellings of a primitive where certain arguments are numbers.
-        ranked: emits operations on named axes, from the texts of their parts.
         static_power: a power whose exponent is a number unknown at compile time.
     """
 
@@ -92,9 +81,10 @@ class Dialect:
     where: str
     to_float: str
     lift: str
-    lifts: Callable[[str, tuple[bool, ...]], tuple[bool, ...]] = no_lifts
-    variants: Callable[[Op, tuple[bool, ...]], Template | None] = no_variants
-    ranked: Callable[[RankedNode, tuple[Text, ...], Scope], Text] = no_ranks
+    untyped: tuple[str, str]
+    ranked: Callable[[RankedNode, tuple[Text, ...], Scope], Text]
+    lifts: Callable[[str, tuple[bool, ...]], tuple[bool, ...]] = _lifts
+    variants: Callable[[Op, tuple[bool, ...]], Template | None] = lambda *_: None
     static_power: Runtime | None = None
 
 
@@ -112,10 +102,17 @@ class Scope:
     like: str = "x"
 
 
-def scope_of(program: Program, page: Page, dialect: Dialect, like: str) -> Scope:
+def scope_of(
+    program: Program, page: Page, dialect: Dialect, like: str | None = None
+) -> Scope:
     """The scope in which a rule's expressions are printed; ``like`` names a floating
-    tensor.
+    tensor, by default the first that the rule has.
     """
+    like = next(iter(program.floats), "") if like is None else like
+    if not like:
+        to_float, lift = dialect.untyped
+        dialect = replace(dialect, to_float=to_float, lift=lift)
+        like = program.tensors[0].name
     integers = program.integers | program.positions
     return Scope(dialect, page, program.numbers, integers, like)
 

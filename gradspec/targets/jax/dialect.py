@@ -12,7 +12,6 @@ from gradspec.plan.program import Operators, Program, Residuals
 from gradspec.primitives.table_internal import FENCE
 from gradspec.targets.axes import called, inner_product, is_over_batch, places, whole
 from gradspec.targets.expressions import ATOM, Dialect, Scope, Text
-from gradspec.targets.expressions import scope_of as scoped
 from gradspec.targets.target import Page
 
 MODULES = {
@@ -107,20 +106,12 @@ DIALECT = Dialect(
     to_float="{x}.astype({like}.dtype)",
     lift="jnp.asarray({x}, {like}.dtype)",
     lifts=_lifts,
+    untyped=(
+        "{x}.astype(jnp.result_type(0.0))",
+        "jnp.asarray({x}, jnp.result_type(0.0))",
+    ),
     ranked=ranked,
 )
-_UNTYPED = replace(
-    DIALECT,
-    to_float="{x}.astype(jnp.result_type(0.0))",
-    lift="jnp.asarray({x}, jnp.result_type(0.0))",
-)
-
-
-def scope_of(program: Program, page: Page) -> Scope:
-    """The scope in which the rule's expressions are printed."""
-    like = next(iter(program.floats), "")
-    dialect = DIALECT if like else _UNTYPED
-    return scoped(program, page, dialect, like or program.tensors[0].name)
 
 
 # --- optimisation barriers -------------------------------------------------------------

@@ -12,8 +12,8 @@ from gradspec.plan.plan import Nature, Term
 from gradspec.plan.program import Program
 from gradspec.targets import layers
 from gradspec.targets import lines as traces
-from gradspec.targets.expressions import Scope, render
-from gradspec.targets.jax.dialect import scope_of, with_barriers
+from gradspec.targets.expressions import Scope, render, scope_of
+from gradspec.targets.jax.dialect import DIALECT, with_barriers
 from gradspec.targets.layers import layer
 from gradspec.targets.lines import (
     Lines,
@@ -41,7 +41,7 @@ def definitions(program: Program, page: Page, *, trace: bool) -> list[Definition
     """``_f`` with its derivative, ``f``, and ``init_f`` if it has params."""
     program = with_barriers(program)
     name, way = page.fresh(f"_{program.name}"), way_of(program, trace)
-    core = Core(program, page, scope_of(program, page), name, way, trace)
+    core = Core(program, page, scope_of(program, page, DIALECT), name, way, trace)
     return [
         *map(Definition, [function(core), *derivative(core)]),
         Definition(_public(core), (program.name,)),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gradspec.plan import arrays
-from gradspec.plan.program import Operators, Program
+from gradspec.plan.program import Operators
 from gradspec.targets.axes import (
     called,
     is_over_batch,
@@ -15,7 +13,6 @@ from gradspec.targets.axes import (
     whole,
 )
 from gradspec.targets.expressions import ATOM, PRODUCT, SUM, Dialect, Scope, Text
-from gradspec.targets.expressions import scope_of as scoped
 from gradspec.targets.target import Page
 
 MODULES = {"np": "import numpy as np"}
@@ -112,12 +109,6 @@ DIALECT = Dialect(
     where="np.where({c}, {x}, {y})",
     to_float="{x}.astype({like}.dtype)",
     lift="np.asarray({x}, {like}.dtype)",
+    untyped=("{x}.astype(np.float64)", "np.asarray({x})"),
     ranked=ranked,
 )
-_UNTYPED = replace(DIALECT, to_float="{x}.astype(np.float64)", lift="np.asarray({x})")
-
-
-def scope_of(program: Program, page: Page) -> Scope:
-    """The scope in which the rule's expressions are printed."""
-    like = next(iter(program.floats), "")
-    return scoped(program, page, DIALECT if like else _UNTYPED, like)

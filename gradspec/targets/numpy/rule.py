@@ -9,7 +9,7 @@ from gradspec.ir.rule import Kind, Output
 from gradspec.plan.arrays import Expr, is_whole
 from gradspec.plan.program import Program
 from gradspec.targets import lines as traces
-from gradspec.targets.expressions import Scope, render, render_atom
+from gradspec.targets.expressions import Scope, render, render_atom, scope_of
 from gradspec.targets.layers import class_name
 from gradspec.targets.lines import (
     Lines,
@@ -30,7 +30,7 @@ from gradspec.targets.lines import (
     sizes,
     tightened,
 )
-from gradspec.targets.numpy.dialect import scope_of
+from gradspec.targets.numpy.dialect import DIALECT
 from gradspec.targets.target import Definition, Page
 
 _NUMBERS = {Kind.STATIC: "float", Kind.STATIC_INT: "int"}
@@ -38,7 +38,7 @@ _NUMBERS = {Kind.STATIC: "float", Kind.STATIC_INT: "int"}
 
 def definitions(program: Program, page: Page, *, trace: bool) -> list[Definition]:
     """The class ``_F``, and ``f``, ``f_vjp`` and ``f_jvp``."""
-    scope = scope_of(program, page)
+    scope = scope_of(program, page, DIALECT)
     own = page.fresh(f"_{class_name(program.name)}")
     vjp, jvp = page.fresh(f"{program.name}_vjp"), page.fresh(f"{program.name}_jvp")
     return [

@@ -4,12 +4,11 @@ rank is needed: axes are negative, `tf.einsum` has ``...``.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 
 from gradspec.plan import arrays
 from gradspec.plan.arrays import Literal, Op
-from gradspec.plan.program import Operators, Program
+from gradspec.plan.program import Operators
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Runtime, Template
 from gradspec.targets.axes import (
@@ -22,7 +21,6 @@ from gradspec.targets.axes import (
     whole,
 )
 from gradspec.targets.expressions import ATOM, SUM, Dialect, Scope, Text
-from gradspec.targets.expressions import scope_of as scoped
 from gradspec.targets.target import Page
 
 MODULES = {"tf": "import tensorflow as tf"}
@@ -176,15 +174,7 @@ DIALECT = Dialect(
     lift="tf.constant({x}, {like}.dtype)",
     lifts=_lifts,
     variants=_variants,
+    untyped=("tf.cast({x}, tf.float32)", "tf.constant({x}, tf.float32)"),
     ranked=ranked,
     static_power=Runtime("power", "core"),
 )
-_UNTYPED = replace(
-    DIALECT, to_float="tf.cast({x}, tf.float32)", lift="tf.constant({x}, tf.float32)"
-)
-
-
-def scope_of(program: Program, page: Page) -> Scope:
-    """The scope in which the rule's expressions are printed."""
-    like = next(iter(program.floats), "")
-    return scoped(program, page, DIALECT if like else _UNTYPED, like)

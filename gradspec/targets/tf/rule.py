@@ -17,7 +17,7 @@ from gradspec.plan.plan import Term
 from gradspec.plan.program import Program
 from gradspec.targets import layers
 from gradspec.targets import lines as traces
-from gradspec.targets.expressions import Scope, render
+from gradspec.targets.expressions import Scope, render, scope_of
 from gradspec.targets.layers import Layer, layer
 from gradspec.targets.lines import (
     Lines,
@@ -36,7 +36,7 @@ from gradspec.targets.lines import (
     tightened,
 )
 from gradspec.targets.target import Definition, Page
-from gradspec.targets.tf.dialect import scope_of
+from gradspec.targets.tf.dialect import DIALECT
 
 _DISCRETE = ("integer", "boolean")
 _TENSOR = "tf.Tensor"
@@ -44,7 +44,7 @@ _TENSOR = "tf.Tensor"
 
 def definitions(program: Program, page: Page, *, trace: bool) -> list[Definition]:
     """The function, and the layer of a rule with params."""
-    scope = scope_of(program, page)
+    scope = scope_of(program, page, DIALECT)
     result = f"{page.core('Result')}[{returned(program, _TENSOR)}]"
     lines = [
         *([_registration(page)] if _is_activation(program) else []),

@@ -7,11 +7,9 @@ alone. Functions that legacy `vmap` (`is_grads_batched`) does not support
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gradspec.plan import arrays
 from gradspec.plan.arrays import Einsum
-from gradspec.plan.program import Operators, Program, Residuals
+from gradspec.plan.program import Operators, Residuals
 from gradspec.primitives.row import Template
 from gradspec.targets.axes import (
     called,
@@ -23,7 +21,6 @@ from gradspec.targets.axes import (
     whole,
 )
 from gradspec.targets.expressions import ATOM, PRODUCT, Dialect, Scope, Text
-from gradspec.targets.expressions import scope_of as scoped
 from gradspec.targets.target import Page
 
 MODULES = {"torch": "import torch"}
@@ -231,15 +228,6 @@ DIALECT = Dialect(
     lift=_NUMBER,
     lifts=_lifts,
     variants=lambda node, numbers: _VARIANTS.get((node.primitive, numbers)),
+    untyped=("{x}.to(torch.get_default_dtype())", "torch.scalar_tensor({x})"),
     ranked=ranked,
 )
-_UNTYPED = replace(
-    DIALECT,
-    to_float="{x}.to(torch.get_default_dtype())",
-    lift="torch.scalar_tensor({x})",
-)
-
-
-def scope_of(program: Program, page: Page, like: str) -> Scope:
-    """The scope in which the rule's expressions are printed."""
-    return scoped(program, page, DIALECT if like else _UNTYPED, like)

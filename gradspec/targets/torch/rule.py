@@ -27,7 +27,7 @@ from gradspec.plan.program import Program
 from gradspec.primitives.lookup import primitive
 from gradspec.targets import layers
 from gradspec.targets import lines as traces
-from gradspec.targets.expressions import Scope, is_scalar, render, render_atom
+from gradspec.targets.expressions import Scope, is_scalar, render, render_atom, scope_of
 from gradspec.targets.layers import Layer, class_name, layer
 from gradspec.targets.lines import (
     Lines,
@@ -48,7 +48,7 @@ from gradspec.targets.lines import (
     tightened,
 )
 from gradspec.targets.target import Definition, Page
-from gradspec.targets.torch.dialect import is_view, scope_of
+from gradspec.targets.torch.dialect import DIALECT, is_view
 
 _TYPES = {Kind.INT: "torch.int64", Kind.BOOL: "torch.bool"}
 
@@ -162,7 +162,7 @@ def _typed(program: Program) -> list[str]:
 
 
 def _value(program: Program, page: Page, trace: bool) -> Lines:
-    scope = scope_of(program, page, next(iter(program.floats), ""))
+    scope = scope_of(program, page, DIALECT)
     results = _results(program, scope)
     count = len(results) + len(program.residual_locals)
     kind = "Tensor" if count == 1 else f"tuple[{', '.join(['Tensor'] * count)}]"
@@ -278,7 +278,7 @@ def _pullback(program: Program, page: Page, trace: bool) -> Lines:
     like = next(iter(program.cotangents), "") or next(iter(program.floats), "")
     if len(program.cotangents) > 1 and not _fills(program):
         like = next((n for n in kept if n in program.floats), like)
-    scope = scope_of(program, page, like)
+    scope = scope_of(program, page, DIALECT, like)
     conditions = _Conditions(program)
     body = [
         *_nothing(program),
@@ -390,7 +390,7 @@ def _pushforward(program: Program, page: Page, trace: bool) -> Lines:
     assert block is not None
     kept = residual_names(program, trace)
     dots = [f"{i.name}_dot" for i in program.tensors if i.kind is Kind.FLOAT]
-    scope = scope_of(program, page, dots[0])
+    scope = scope_of(program, page, DIALECT, dots[0])
     texts = [_tangent(program, value, scope) for value in block.results]
     body = [
         *sizes(program, program.pushed_values, [*kept, *program.floats, *dots]),
