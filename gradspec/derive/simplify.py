@@ -82,18 +82,19 @@ def product(expr: Expr) -> Product:
             case Select(condition=condition, then=then, other=other) if (
                 other == ZERO and power > 0
             ):
-                result.guards |= dict.fromkeys(_conjuncts(condition))
+                result.guards |= dict.fromkeys(conjuncts(condition))
                 todo.append((then, power))
             case _:
                 result.multiply(node, power)
     return result
 
 
-def _conjuncts(condition: Expr) -> Iterable[Expr]:
+def conjuncts(condition: Expr) -> Iterable[Expr]:
+    """The conditions that must all hold."""
     match condition:
         case Apply(op="and", args=args):
             for arg in args:
-                yield from _conjuncts(arg)
+                yield from conjuncts(arg)
         case _:
             yield condition
 

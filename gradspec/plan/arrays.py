@@ -31,47 +31,27 @@ from gradspec.primitives.lookup import primitive
 
 class Node(Numbered):
     """Fields are sub-expressions, tuples of them, or plain data (positions, strings).
-    Each node knows its direct sub-expressions, left to right, and caches the names in
-    it.
+    Each node knows its direct sub-expressions, left to right, and the names in it, in
+    the order of their first occurrence: emitters ask of every node whether it is a
+    Python number.
     """
 
-    __slots__ = ("_names", "parts")
+    __slots__ = ("names", "parts")
 
     parts: tuple[Expr, ...]
-    _names: tuple[str, ...]
+    names: tuple[str, ...]
 
     def __post_init__(self) -> None:
         values = self._values()
-        key = key_of((type(self), *map(_numbered, values)))
-        object.__setattr__(self, "key", key)
-        object.__setattr__(self, "parts", tuple(_nodes_of(values)))
+        self._made((type(self), *map(_numbered, values)), tuple(_nodes_of(values)))
+
+    def _made(self, made: tuple[object, ...], parts: tuple[Expr, ...]) -> None:
+        object.__setattr__(self, "key", key_of(made))
+        object.__setattr__(self, "parts", parts)
+        object.__setattr__(self, "names", names(*parts))
 
     def _values(self) -> list[Any]:
         return [getattr(self, name) for name in self.__match_args__]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names that occur, in the order of their first occurrence. Cached, because
-        emitters ask of every node whether it is a Python number.
-        """
-        known: tuple[str, ...] | None = getattr(self, "_names", None)
-        if known is None:
-            found: dict[str, None] = {}
-            seen: set[Key] = set()
-            todo: list[Any] = [self]
-            while todo:
-                node = todo.pop()
-                below: tuple[str, ...] | None = getattr(node, "_names", None)
-                if isinstance(node, Name):
-                    found[node.id] = None
-                elif below is not None:
-                    found |= dict.fromkeys(below)
-                elif node.key not in seen:
-                    seen.add(node.key)
-                    todo.extend(reversed(children(node)))
-            known = tuple(found)
-            object.__setattr__(self, "_names", known)
-        return known
 
     def over(self, parts: tuple[Expr, ...]) -> Expr:
         """The same node over other sub-expressions."""
@@ -117,6 +97,10 @@ class Name(Node):
 
     id: str
 
+    def __post_init__(self) -> None:
+        self._made((Name, self.id), ())
+        object.__setattr__(self, "names", (self.id,))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Literal(Node):
@@ -134,9 +118,7 @@ class Op(Node):
 
     def __post_init__(self) -> None:
         """As of any node, in a third of the time: most nodes are operations."""
-        made = (Op, self.primitive, *map(number_of, self.args))
-        object.__setattr__(self, "key", key_of(made))
-        object.__setattr__(self, "parts", self.args)
+        self._made((Op, self.primitive, *map(number_of, self.args)), self.args)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

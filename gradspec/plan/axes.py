@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from gradspec.derive.simplify import linear
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
 from gradspec.plan.arrays import (
@@ -182,19 +183,17 @@ def indexed(
     expr, labels = array, [str(number) for number in range(len(positions))]
     for number, position in enumerate(positions):
         axis = labels.index(str(number)) - len(labels)
-        plain = _shift(position.index)
-        if plain is not None:
-            name, start = plain
-            whole = start == ZERO and sizes[name] == axis_sizes[number]
-            if not whole:
-                expr = Window(expr, axis, start, sizes[name], guarded)
-            labels[axis] = name
-        elif (pair := _pair(position.index, labels)) is not None:
-            (rows, columns), start, backward = pair
-            sized = sizes[rows], sizes[columns]
-            expr = Windows(expr, axis, start, *sized, backward, guarded)
+        window = _window(position.index, labels)
+        if window is not None:
+            names, start, backward = window
+            sized = [sizes[name] for name in names]
+            if len(names) == 2:
+                rows, columns = sized
+                expr = Windows(expr, axis, start, rows, columns, backward, guarded)
+            elif start != ZERO or sized[0] != axis_sizes[number]:
+                expr = Window(expr, axis, start, sized[0], guarded)
             at = len(labels) + axis
-            labels[at : at + 1] = rows, columns
+            labels[at : at + 1] = names
         elif position.value.is_number:
             outside = guarded and not _is_inside(position.index, axis_sizes[number])
             expr = _picked(expr, axis, position.value.expr, outside)
@@ -213,47 +212,27 @@ def are_windows(indices: Sequence[ir.Expr]) -> bool:
     """
     seen: list[str] = []
     for index in indices:
-        if _shift(index) is None and _pair(index, seen) is None:
+        if _window(index, seen) is None:
             return False
         seen += [n.name for n in walk.nodes(index) if isinstance(n, ir.Idx)]
     return len(seen) == len(set(seen))
 
 
-def _shift(index: ir.Expr) -> tuple[str, Expr] | None:
-    """``i`` or ``i + start``: the index, and the start as an integer."""
-    match index:
-        case ir.Idx(name=name):
-            return name, ZERO
-        case ir.Apply(op="add", args=(ir.Idx(name=name), ir.Const(value=start))):
-            return name, Literal(start)
-        case ir.Apply(op="add", args=(ir.Const(value=start), ir.Idx(name=name))):
-            return name, Literal(start)
-        case ir.Apply(op="sub", args=(ir.Idx(name=name), ir.Const(value=start))):
-            return name, Literal(-start)
-        case _:
-            return None
-
-
-def _pair(
+def _window(
     index: ir.Expr, labels: Sequence[str]
-) -> tuple[tuple[str, str], Expr, bool] | None:
-    """``i + j`` and ``i - j``, perhaps plus a number: the indices, the start, and True
-    if the second runs backward.
+) -> tuple[list[str], Expr, bool] | None:
+    """``i``, ``i + j`` and ``i - j``, perhaps plus a number: the indices, the start, and
+    True if the second runs backward. Of two, none is among the ``labels``.
     """
-    start = 0
-    match index:
-        case ir.Apply(op="add" | "sub" as op, args=(inner, ir.Const(value=value))):
-            start = int(value) if op == "add" else -int(value)
-            index = inner
-        case ir.Apply(op="add", args=(ir.Const(value=value), inner)):
-            start, index = int(value), inner
-    match index:
-        case ir.Apply(op="add" | "sub" as op, args=(ir.Idx(name=i), ir.Idx(name=j))):
-            if i == j or {i, j} & set(labels):
-                return None
-            return (i, j), Literal(Fraction(start)), op == "sub"
-        case _:
-            return None
+    terms = dict(linear(index))
+    start = Literal(terms.pop(ir.ONE, Fraction(0)))
+    names = [term.name for term in terms if isinstance(term, ir.Idx)]
+    signs = [*terms.values()]
+    if len(names) < len(terms) or signs not in ([1], [1, 1], [1, -1]):
+        return None
+    if len(names) == 2 and not {*names}.isdisjoint(labels):
+        return None
+    return names, start, signs[-1] < 0
 
 
 def _is_inside(index: ir.Expr, size: Expr) -> bool:

@@ -5,14 +5,14 @@ same.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache, reduce
 from typing import Any
 
 from gradspec.derive.scopes import Fresh, Value, extent, inlined, named, replaced
-from gradspec.derive.simplify import linear
+from gradspec.derive.simplify import conjuncts, linear
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
 from gradspec.ir.expr import (
@@ -46,17 +46,8 @@ def is_within(condition: Expr, reference: Ref, sizes: Sequence[Expr]) -> bool:
     return all(
         _bound(conjunct)
         in [(0, low) for low, _ in reach] + [(-1, high) for _, high in reach]
-        for conjunct in _conjuncts(condition)
+        for conjunct in conjuncts(condition)
     )
-
-
-def _conjuncts(condition: Expr) -> Iterator[Expr]:
-    match condition:
-        case Apply(op="and", args=args):
-            for arg in args:
-                yield from _conjuncts(arg)
-        case _:
-            yield condition
 
 
 def _bound(condition: Expr) -> tuple[int, Mapping[Expr, Fraction]] | None:

@@ -441,15 +441,12 @@ def _pair(t: Translation, left: Value, right: Value, gone: Bounds) -> Value:
     alone = (axes_of(left) ^ axes_of(right)) & set(gone)
     same = axes_of(left) == axes_of(right)
     within = axes_of(left) <= axes_of(right) or axes_of(right) <= axes_of(left)
-    summed = set(gone) - alone
-    if same or not summed or (within and summed == {BATCH}):
-        left = sum_of(t, left, tuple(g for g in gone if g in alone))
-        right = sum_of(t, right, tuple(g for g in gone if g in alone))
-        product = t.combined("mul", left, right)
-        return sum_of(t, product, tuple(g for g in gone if g not in alone))
+    summed = tuple(g for g in gone if g not in alone)
     first = tuple(g for g in gone if g in alone)
     left, right = sum_of(t, left, first), sum_of(t, right, first)
-    return _einsum(t, left, right, tuple(g for g in gone if g not in alone))
+    if same or not summed or (within and summed == (BATCH,)):
+        return sum_of(t, t.combined("mul", left, right), summed)
+    return _einsum(t, left, right, summed)
 
 
 def sum_of(t: Translation, value: Value, bounds: Bounds) -> Value:
