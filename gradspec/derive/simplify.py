@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from gradspec.derive import build
+from gradspec.derive import chain
 from gradspec.derive.scopes import (
     AT,
     Axis,
@@ -116,7 +116,7 @@ def joined(parts: Product) -> Expr:
     if below != ONE and number.denominator != 1 and result == ONE:
         result, number = Const(Fraction(number.numerator)), number / number.numerator
         below, number = _times(Const(1 / number), below), Fraction(1)
-    result = build.scale(number, result)
+    result = chain.scale(number, result)
     result = result if below == ONE else fold(Apply("div", (result, below)))
     return guarded(parts.guards, result)
 
@@ -145,7 +145,7 @@ def times(left: Expr, right: Expr) -> Expr:
     """``left * right``, factors merged and cancelled."""
     conditional = isinstance(left, Select) or isinstance(right, Select)
     if conditional and not (_is_guard(left) or _is_guard(right)):
-        return build.times(left, right)
+        return chain.times(left, right)
     return joined(product(Apply("mul", (left, right))))
 
 
@@ -160,7 +160,7 @@ def plus(left: Expr, right: Expr) -> Expr:
     a, b = product(left), product(right)
     common = _common(a, b)
     if not common.powers and not common.guards:
-        return build.plus(left, right)
+        return chain.plus(left, right)
     whole = _sum(_rest(a, common), _rest(b, common))
     if whole == ZERO:
         return ZERO
@@ -194,7 +194,7 @@ def _rest(whole: Product, common: Product) -> Product:
 def _sum(a: Product, b: Product) -> Expr:
     if a.powers == b.powers and a.guards == b.guards:
         return joined(Product(a.number + b.number, a.powers, a.guards))
-    return build.plus(joined(a), joined(b))
+    return chain.plus(joined(a), joined(b))
 
 
 # --- sums over indices ----------------------------------------------------------------

@@ -15,8 +15,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias
 
-from gradspec.derive.build import plus, times
-from gradspec.derive.chain import gradient, is_linear
+from gradspec.derive.chain import gradient, is_linear, plus, times
 from gradspec.ir.expr import ZERO, Apply, Call, Const, Expr, Ref, Select
 from gradspec.ir.rule import Let, Rule, Surrogate
 from gradspec.ir.tidy import fold, tidy

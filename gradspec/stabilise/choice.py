@@ -19,8 +19,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from gradspec.derive.build import negate, times
-from gradspec.derive.chain import coefficient, is_linear
+from gradspec.derive.chain import coefficient, is_linear, negate, times
 from gradspec.ir.expr import ZERO, Apply, Call, Const, Expr, Reduce, Ref, Select
 from gradspec.ir.rule import Rule
 from gradspec.ir.tidy import fold, tidy

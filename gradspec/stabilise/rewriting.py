@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-from gradspec.derive.build import negate, scale, times
+from gradspec.derive.chain import negate, scale, times
 from gradspec.ir.expr import Apply, Const, Expr, Key, Ref
 from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import children, names, nodes, size, transform, with_children

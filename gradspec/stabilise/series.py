@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from gradspec.derive.build import times
+from gradspec.derive.chain import times
 from gradspec.ir.expr import ONE, Apply, Const, Expr, Ref, Select
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import children, names, nodes, size, substitute, with_children

@@ -24,7 +24,7 @@ from gradspec.checks.diagnosis.places import (
     quoted,
 )
 from gradspec.checks.instances import Instance
-from gradspec.derive.build import plus, times
+from gradspec.derive.chain import plus, times
 from gradspec.ir.expr import (
     ONE,
     ZERO,

@@ -29,8 +29,7 @@ from gradspec.checks.diagnosis.hypotheses import likely_causes
 from gradspec.checks.diagnosis.places import Guess, as_written, plain, put, renamed
 from gradspec.checks.evidence import Claim, is_rounding
 from gradspec.checks.instances import Instance, Point, elementwise, number, stem
-from gradspec.derive.build import plus, times
-from gradspec.derive.chain import Underivable, coefficient, is_linear
+from gradspec.derive.chain import Underivable, coefficient, is_linear, plus, times
 from gradspec.derive.indexed import complete, indexed_cotangents
 from gradspec.diagnostics import Diagnostic, Fix, Label, Outcome, error, warning
 from gradspec.ir.elements import Axes, Index, Nested, element, extent, places
