@@ -279,14 +279,11 @@ def through(above: Expr, node: Apply, position: int) -> Expr:
 def _multiplied(above: Expr, form: Expr, names: dict[str, Expr]) -> Expr:
     """The formula's factors are put in one by one: an argument that is a product
     itself stays together, as the author wrote it."""
-    factors: list[tuple[str, Expr]] = []
-    while isinstance(form, Apply) and form.op in ("mul", "div"):
-        factors.append((form.op, form.args[1]))
-        form = form.args[0]
+    form, tail = _factors(form)
     if isinstance(form, Apply) and form.op == "neg":
         above, form = negate(above), form.args[0]
     result = _factor(above, put_in(form, names))
-    for op, factor in reversed(factors):
+    for op, factor in tail:
         value = put_in(factor, names)
         if op == "mul":
             result = _factor(result, value)

@@ -9,9 +9,8 @@ the input to recompute), and to names that the author lists in ``save``; not to 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from gradspec.derive.chain import Underivable
 from gradspec.derive.indexed import NotLinear, indexed_tangents
@@ -113,10 +112,9 @@ class _Closing:
         back = _resolved(behind, given, frozenset())
         outputs = {o.name for o in self.rule.outputs} - {*self.rule.recomputes}
         outputs |= {*names(*(back[name] for name in cotangents)), *self.rule.saves}
-        named = [name for name in raw if name in outputs]
-        back = _by_name(back, [(n, v) for n in named for v in _values(n, raw, again)])
+        back = _by_name(back, [n for n in raw if n in outputs], raw, again)
         moving = {n: with_values(value, raw) for n, value in along.items()}
-        raw, back, moving = _with_natives(fixed | kept, raw, back, moving)
+        raw, back, moving = with_natives(fixed | kept, raw, back, moving)
         used = names(*(back[name] for name in cotangents))
         return Closed(
             constants=tuple(
@@ -284,30 +282,20 @@ def _resolved(
     return found
 
 
-def _values(name: str, *forms: Mapping[str, Expr]) -> tuple[Expr, ...]:
-    """The values that a forward name stands for, inlined."""
-    return tuple(form[name] for form in forms if name in form)
-
-
 def _by_name(
-    lets: Mapping[str, Expr], known: Sequence[tuple[str, Expr]]
+    lets: Mapping[str, Expr], names: Iterable[str], *forms: Mapping[str, Expr]
 ) -> dict[str, Expr]:
-    """A value referred to by name in one place is so in all: if recomputed, it would be
+    """The lets with the values that the names have in some form replaced by the names:
+    one referred to by name in one place is so in all, for if recomputed, it would be
     another value of that name.
     """
-    places = {value: Name(name) for name, value in known if children(value)}
+    places: dict[Expr, Expr] = {
+        form[name]: Name(name)
+        for name in names
+        for form in forms
+        if children(form[name])
+    }
     return {name: replaced(value, places) for name, value in lets.items()}
-
-
-def _with_natives(
-    wanted: frozenset[str], *groups: Mapping[str, Expr]
-) -> list[dict[str, Expr]]:
-    """Replace expressions that frameworks have a function for. All values are examined
-    together, since a part may be needed elsewhere; only ``wanted`` ones must be kept.
-    """
-    placed = {(k, n): v for k, group in enumerate(groups) for n, v in group.items()}
-    found = with_natives(placed, [key for key in placed if key[1] in wanted])
-    return [{n: found[k, n] for n in group} for k, group in enumerate(groups)]
 
 
 def _known_input(name: str, shape: Shape) -> Known:
@@ -389,23 +377,23 @@ def _sizes(rule: Rule) -> tuple[AxisSize, ...]:
 # stable. Where a part is needed separately, it is computed anyway, and nothing changes.
 
 
-_K = TypeVar("_K", bound=Hashable)
-
-
-def with_natives(values: Mapping[_K, Expr], wanted: Collection[_K]) -> dict[_K, Expr]:
-    """The values with softmax and its logarithm recognised; ``wanted`` are those needed
-    in their own right.
+def with_natives(
+    wanted: frozenset[str], *groups: Mapping[str, Expr]
+) -> list[dict[str, Expr]]:
+    """The values with softmax and its logarithm recognised. All are examined together,
+    since a part may be needed elsewhere; only ``wanted`` ones must be kept.
     """
-    if not any(isinstance(n, Reduce) for n in nodes(*values.values())):
-        return dict(values)
-    uses = Counter(values[name] for name in wanted)
-    for node in nodes(*values.values()):
+    values = [value for group in groups for value in group.values()]
+    if not any(isinstance(n, Reduce) for n in nodes(*values)):
+        return [dict(group) for group in groups]
+    uses = Counter(v for group in groups for n, v in group.items() if n in wanted)
+    for node in nodes(*values):
         uses.update(children(node))
     done: dict[Expr, Expr] = {}
-    for node in nodes(*values.values()):
+    for node in nodes(*values):
         made = _native(node, uses) or node
         done[node] = with_children(made, tuple(done[part] for part in children(made)))
-    return {name: done[value] for name, value in values.items()}
+    return [{name: done[v] for name, v in group.items()} for group in groups]
 
 
 def _native(node: Expr, uses: Counter[Expr]) -> Expr | None:

@@ -90,18 +90,15 @@ def cost_summary(program: Program) -> CostSummary:
 def _forward(program: Program) -> Work:
     block = program.forward
     bound = [s.name for s in block.statements]
-    values = [*(s.value for s in block.statements), *block.results]
-    return _work(values, bound, len(program.outputs), program.numbers)
+    return _work(block.values, bound, len(program.outputs), program.numbers)
 
 
 def _backward(program: Program) -> Work:
     backward = program.backward
     bound = [s.name for s in backward.statements]
     groups = [group for group in backward.gradients if group]
-    values = [s.value for s in backward.statements]
-    values += [term.value for group in groups for term in group]
     added = sum(len(group) - 1 for group in groups)
-    work = _work(values, bound, len(groups), program.numbers)
+    work = _work(backward.values, bound, len(groups), program.numbers)
     return Work(
         work.calls + added, work.transcendental, work.arrays + 3 * added, work.fused
     )

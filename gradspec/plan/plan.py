@@ -51,6 +51,11 @@ class Block:
     statements: tuple[Assign, ...]
     results: tuple[Expr, ...]
 
+    @property
+    def values(self) -> list[Expr]:
+        """All values."""
+        return [*(s.value for s in self.statements), *self.results]
+
 
 @dataclass(frozen=True, slots=True)
 class Term:
@@ -82,6 +87,12 @@ class Backward:
     gradients: tuple[tuple[Term, ...] | None, ...]
     residuals: tuple[str, ...]
     statics: tuple[str, ...] = ()
+
+    @property
+    def values(self) -> list[Expr]:
+        """All values."""
+        terms = (term.value for group in self.gradients for term in group or ())
+        return [*(s.value for s in self.statements), *terms]
 
 
 # --- the neutral plan ---------------------------------------------------------------------

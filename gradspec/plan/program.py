@@ -188,21 +188,9 @@ class Program:
         return list(zip(self.tensors, self.backward.gradients, strict=True))
 
     @property
-    def forward_values(self) -> list[Expr]:
-        """All values of the forward pass."""
-        return [*(s.value for s in self.forward.statements), *self.forward.results]
-
-    @property
-    def backward_values(self) -> list[Expr]:
-        """All values of the backward pass."""
-        terms = (t.value for group in self.backward.gradients for t in group or ())
-        return [*(step.value for step in self.backward.statements), *terms]
-
-    @property
     def pushed_values(self) -> list[Expr]:
         """All values of the pushforward."""
-        block = self.pushforward
-        return [*(s.value for s in block.statements), *block.results] if block else []
+        return self.pushforward.values if self.pushforward else []
 
     @property
     def shown_values(self) -> list[Expr]:
@@ -438,8 +426,7 @@ def unnamed(backward: Backward) -> Backward:
     nothing else needs that name: the target assigns it itself, in the input's shape.
     """
     terms = [term for group in backward.gradients for term in group or ()]
-    values = (*(s.value for s in backward.statements), *(t.value for t in terms))
-    uses = Counter(name for value in values for name in names(value))
+    uses = Counter(name for value in backward.values for name in names(value))
     given = {term.value.id for term in terms if isinstance(term.value, Name)}
     steps = {
         step.name: step

@@ -160,7 +160,7 @@ def forward(program: Program, results: list[str], scope: Scope, shown: Lines) ->
     results have names, and ``shown`` prints them.
     """
     lines = [
-        *sizes(program, program.forward_values, program.arguments),
+        *sizes(program, program.forward.values, program.arguments),
         *assignments(program.forward.statements, scope),
     ]
     if shown:
@@ -189,7 +189,7 @@ def residual_names(
     kept = [name for name in ends if name in used]
     there = {*kept}
     for values, others in (
-        (program.backward_values, {*known}),
+        (program.backward.values, {*known}),
         (program.pushed_values, set[str]()),
     ):
         for size in program.sizes:

@@ -162,7 +162,7 @@ def function(core: Core) -> Lines:
     block = core.program.forward
     pairs = zip(core.program.outputs, block.results, strict=True)
     body = [
-        *sizes(core.program, core.program.forward_values, core.tensors),
+        *sizes(core.program, core.program.forward.values, core.tensors),
         *assignments(block.statements, core.scope),
         f"return {', '.join(_output(core, o, value) for o, value in pairs)}",
     ]
@@ -260,7 +260,7 @@ def _pullback(core: Core) -> Lines:
     steps, pulled = _gradients(
         core, [i.name for i, group in core.program.groups if group]
     )
-    values = core.program.backward_values
+    values = core.program.backward.values
     given = [*core.tensors, *core.outputs, *program.cotangents]
     gradients = [pulled.get(name, "None") for name in core.tensors]
     body = [
@@ -344,7 +344,7 @@ def _is_shaped(core: Core, group: tuple[Term, ...]) -> bool:
 def _residual_names(core: Core) -> list[str]:
     """Inputs and outputs that the backward pass uses, in the order written."""
     program = core.program
-    used = {*names(*core.program.backward_values)}
+    used = {*names(*core.program.backward.values)}
     for i, group in core.program.groups:
         if group is not None and not (group and _is_shaped(core, group)):
             used.add(i.name)
@@ -384,7 +384,7 @@ def _backward(core: Core, name: str) -> Lines:
     body = [
         *lines,
         *sizes(
-            core.program, core.program.backward_values, [*kept, *program.cotangents]
+            core.program, core.program.backward.values, [*kept, *program.cotangents]
         ),
         *steps,
     ]

@@ -132,7 +132,7 @@ def _backward(program: Program, scope: Scope, trace: bool) -> Lines:
         for i, g in program.groups
     }
     lines = [
-        *sizes(program, program.backward_values, kept),
+        *sizes(program, program.backward.values, kept),
         *assignments(program.backward.statements, scope),
     ]
     if trace:

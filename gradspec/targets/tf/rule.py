@@ -98,7 +98,7 @@ def _forward(program: Program, scope: Scope, trace: bool) -> tuple[Lines, list[s
     """Statements, and the texts of the outputs; one that the backward pass uses is
     named.
     """
-    block, used = program.forward, names(*program.backward_values)
+    block, used = program.forward, names(*program.backward.values)
     outputs = {output.name: output for output in program.outputs}
     lines: Lines = []
     for s in block.statements:
@@ -139,7 +139,7 @@ def _output(program: Program, output: Output, value: Expr, scope: Scope) -> str:
 
 def _sizes(program: Program, page: Page, trace: bool) -> Lines:
     """Sizes of axes, for both passes."""
-    values = [*program.forward_values, *program.backward_values]
+    values = [*program.forward.values, *program.backward.values]
     values += program.shown_values if trace else []
     found = program.sizes_of(values, [i.name for i in program.tensors])
     size = page.core("size") if found else ""

@@ -135,7 +135,7 @@ def _orders(program: Program) -> frozenset[str]:
     and orders of a polygamma.
     """
     found: set[str] = set()
-    for node in nodes(*program.forward_values, *program.backward_values):
+    for node in nodes(*program.forward.values, *program.backward.values):
         if not isinstance(node, Operation):
             continue
         types = primitive(node.primitive).types
@@ -282,7 +282,7 @@ def _pullback(program: Program, page: Page, trace: bool) -> Lines:
     conditions = _Conditions(program)
     body = [
         *_nothing(program),
-        *sizes(program, program.backward_values, [*kept, *program.cotangents]),
+        *sizes(program, program.backward.values, [*kept, *program.cotangents]),
         *_shared(program, conditions, scope),
     ]
     found: list[str] = []
