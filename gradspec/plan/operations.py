@@ -137,7 +137,7 @@ def array_node(node: ir.Expr, parts: tuple[Expr, ...], types: Types) -> Expr:
         case ir.Apply(op=op):
             return operation(op, _arguments(op, parts, types))
         case ir.Select():
-            return _choice(parts, types)
+            return chosen(parts, types)
         case ir.Idx() | ir.Size() | ir.Reduce() | ir.Call():
             raise AssertionError(f"not elementwise: {node}")
         case _:
@@ -158,7 +158,7 @@ def _arguments(op: str, parts: tuple[Expr, ...], types: Types) -> tuple[Expr, ..
     )
 
 
-def _choice(parts: tuple[Expr, ...], types: Types) -> Expr:
+def chosen(parts: tuple[Expr, ...], types: Types) -> Expr:
     """A choice between numbers by a tensor has no floating type of its own."""
     condition, then, other = parts
     then, other = as_float(then, types), as_float(other, types)

@@ -89,7 +89,8 @@ def backward(plan: RulePlan, words: Words, by_output: bool) -> Backward:
 
 def pushforward(plan: RulePlan, words: Words, given: tuple[str, ...] = ()) -> Block:
     """The tangents alone; the outputs in ``given`` are known and not recomputed."""
-    lets = _tangent_lets(plan)
+    pairs = zip(plan.outputs, plan.tangents or (), strict=True)
+    lets = [Assign(f"{o.name}_dot", t) for o, t in pairs if o.takes_gradient]
     names_ = tuple(let.name for let in lets)
     block = _block(plan, words, (*plan.forward, *lets), names_, ())
     kept: list[Assign] = []
@@ -113,11 +114,6 @@ def shared(
     return share(roots, _known(plan, words, values), _namer(plan, words))
 
 
-def _tangent_lets(plan: RulePlan) -> tuple[Assign, ...]:
-    pairs = zip(plan.outputs, plan.tangents or (), strict=True)
-    return tuple(Assign(f"{o.name}_dot", t) for o, t in pairs if o.takes_gradient)
-
-
 # --- blocks ----------------------------------------------------------------------------
 
 
@@ -130,23 +126,14 @@ def _block(
 ) -> Block:
     values = {let.name: words.expand(let.value) for let in lets}
     results = tuple(values[name] for name in wanted)
-    needed = _reachable((*results, *(values[name] for name in keep)))
+    needed = {*nodes(*results, *(values[name] for name in keep))}
     roots = {n: v for n, v in values.items() if n in wanted or n in keep or v in needed}
     known = _known(plan, words, values)
     statements, shared = share(tuple(roots.values()), known, _namer(plan, words))
     named = dict(zip(roots, shared, strict=True))
-    return Block(
-        statements + _aliases(named, keep), tuple(named[name] for name in wanted)
-    )
-
-
-def _aliases(named: Mapping[str, Expr], keep: tuple[str, ...]) -> tuple[Assign, ...]:
-    """A saved local that is another name of an input or of an earlier local."""
-    return tuple(Assign(n, named[n]) for n in keep if named[n] != Name(n))
-
-
-def _reachable(roots: Iterable[Expr]) -> frozenset[Expr]:
-    return frozenset(nodes(*roots))
+    # a saved local may be another name of an input or of an earlier local
+    aliases = tuple(Assign(n, named[n]) for n in keep if named[n] != Name(n))
+    return Block(statements + aliases, tuple(named[name] for name in wanted))
 
 
 def _known(plan: RulePlan, words: Words, values: Mapping[str, Expr]) -> Known:
@@ -237,7 +224,9 @@ def _steps(
     """The statements, each with the gradients that need it and the cotangents that it
     needs.
     """
-    needed = {name: set(names(*values)) for name, values in _by_owner(results).items()}
+    needed: dict[str, set[str]] = {}
+    for owner, value in results:
+        needed.setdefault(owner, set()).update(names(value))
     for statement in reversed(statements):
         for used in needed.values():
             if statement.name in used:
@@ -254,11 +243,6 @@ def _steps(
         )
         for statement in statements
     )
-
-
-def _by_owner(results: tuple[tuple[str, Expr], ...]) -> dict[str, tuple[Expr, ...]]:
-    owners = dict.fromkeys(name for name, _ in results)
-    return {o: tuple(value for name, value in results if name == o) for o in owners}
 
 
 def _used(

@@ -13,6 +13,8 @@ from fractions import Fraction
 from functools import reduce
 from typing import TypeAlias
 
+from gradspec.derive.scopes import replaced
+from gradspec.derive.simplify import is_index
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
 from gradspec.ir.walk import expand
@@ -37,7 +39,7 @@ from gradspec.plan.axes import (
     size_of,
     spread,
 )
-from gradspec.plan.operations import Types, array_node, as_float, operation
+from gradspec.plan.operations import Types, array_node, as_float, chosen, operation
 from gradspec.plan.rewrites import (
     Sizes,
     asks,
@@ -142,7 +144,6 @@ class Translation:
     sizes: Mapping[str, Expr]
     unguarded: frozenset[ir.Expr]
     _done: dict[ir.Expr, Value] = field(default_factory=dict)
-    _whole: set[ir.Expr] = field(default_factory=set)
 
     def value(self, expr: ir.Expr) -> Value:
         """The value of a sub-expression."""
@@ -159,11 +160,8 @@ class Translation:
 
     def choice(self, condition: Value, then: Value, other: Value) -> Value:
         """One of two values by a condition."""
-        node = ir.Select(ir.ZERO, ir.ZERO, ir.ZERO)
-        return self._joined(
-            (condition, then, other),
-            lambda parts: array_node(node, parts, self.types),
-        )
+        values = condition, then, other
+        return self._joined(values, lambda parts: chosen(parts, self.types))
 
     def beside(self, values: Sequence[Value], index: str) -> Value:
         """Values stacked along a new last axis."""
@@ -201,8 +199,8 @@ class Translation:
                 return self._reference(node)
             case ir.Reduce():
                 return self._reduction(node)
-            case ir.Apply() if self._is_index_arithmetic(node):
-                return self.integer(node)
+            case ir.Apply() if node.free and is_index(node):
+                return self.integer(node)  # ``i + 2 * j`` stays an integer
             case ir.Select() if self._is_decided(node):
                 return self._decided(node)
             case _:
@@ -210,20 +208,6 @@ class Translation:
                 return self._joined(
                     values, lambda parts: array_node(node, parts, self.types)
                 )
-
-    def _is_index_arithmetic(self, node: ir.Apply) -> bool:
-        """True for ``i + 2 * j``: integers, which stay integers."""
-        if node.op not in _WHOLE or not all(map(self._is_whole, node.args)):
-            return False
-        if not any(isinstance(a, ir.Idx) or a in self._whole for a in node.args):
-            return False
-        self._whole.add(node)
-        return True
-
-    def _is_whole(self, node: ir.Expr) -> bool:
-        if isinstance(node, ir.Const):
-            return node.value.denominator == 1
-        return isinstance(node, ir.Idx | ir.Size) or node in self._whole
 
     def _is_decided(self, node: ir.Select) -> bool:
         """True if Python numbers choose between branches that have axes."""
@@ -287,7 +271,8 @@ class Translation:
         if node.op == "prod" and (others := self._others(node, value)) is not None:
             return others
         if node.where is not None:
-            value = self._masked(node, value)
+            outside = Value(_OUTSIDE[node.op], is_number=True)
+            value = self.choice(self.value(node.where), value, outside)
         return self._reduced(node.op, bounds, value)
 
     def _others(self, node: ir.Reduce, value: Value) -> Value | None:
@@ -306,15 +291,6 @@ class Translation:
                 return Value(expr, axes, value.batched)
             case _:
                 return None
-
-    def _masked(self, node: ir.Reduce, value: Value) -> Value:
-        assert node.where is not None
-        outside = Value(_OUTSIDE[node.op], is_number=True)
-        choice = ir.Select(node.where, node.body, node.body)
-        return self._joined(
-            [self.value(node.where), value, outside],
-            lambda parts: array_node(choice, parts, self.types),
-        )
 
     def _reduced(self, op: str, bounds: tuple[str, ...], value: Value) -> Value:
         held = tuple(bound for bound in bounds if bound in value.axes)
@@ -352,9 +328,6 @@ def _tensors(expr: ir.Expr) -> list[ir.Expr]:
     return list(found)
 
 
-_WHOLE = ("add", "sub", "mul", "neg")
-
-
 def _size_in_rules(size: Expr) -> ir.Expr:
     match size:
         case Name(id=name):
@@ -374,19 +347,11 @@ def _separate(expr: ir.Expr) -> ir.Expr:
     def visit(node: ir.Expr) -> ir.Expr:
         if not isinstance(node, ir.Reduce):
             return node
-        names = {b.index: f"{b.index}@{b.axis}" for b in node.bounds}
-        bounds = tuple(ir.Bound(names[b.index], b.axis) for b in node.bounds)
-        where = node.where and _renamed(node.where, names)
-        return ir.Reduce(node.op, bounds, _renamed(node.body, names), where)
-
-    return walk.transform(expr, visit)
-
-
-def _renamed(expr: ir.Expr, names: Mapping[str, str]) -> ir.Expr:
-    def visit(node: ir.Expr) -> ir.Expr:
-        if isinstance(node, ir.Idx):
-            return ir.Idx(names.get(node.name, node.name))
-        return node
+        bounds = tuple(ir.Bound(f"{b.index}@{b.axis}", b.axis) for b in node.bounds)
+        pairs = zip(node.bounds, bounds, strict=True)
+        names: dict[str, ir.Expr] = {b.index: ir.Idx(new.index) for b, new in pairs}
+        where = node.where and replaced(node.where, names)
+        return ir.Reduce(node.op, bounds, replaced(node.body, names), where)
 
     return walk.transform(expr, visit)
 
