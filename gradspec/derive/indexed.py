@@ -465,20 +465,14 @@ def _slot(name: str) -> str:
 
 def _transpose(rule: Rule) -> Rule:
     """The rule from upstream gradients to gradients; all else is given."""
-    cotangents = {
-        variable.name: Let(
-            f"d{variable.name}", e.indices, e.value, axes=variable.shape.axes
-        )
-        for variable, e in zip(rule.inputs, rule.backward, strict=True)
-        if isinstance(e, Declared | Derived | Override)
-    }
-    outer = {f"d{name}": _slot(name) for name in cotangents}
+    lets = cotangent_lets(rule)
+    outer = {let.name: _slot(let.name.removeprefix("d")) for let in lets}
     taken = frozenset(_positions_read(rule))
-    lets = [
+    turned = [
         replace(
             let, name=outer.get(let.name, let.name), value=_closed(let, outer, taken)
         )
-        for let in _in_order((*rule.backward_locals, *cotangents.values()))
+        for let in in_order((*rule.backward_locals, *lets))
     ]
     upstream = [
         Input(f"d{o.name}", Kind.FLOAT, o.shape)
@@ -493,12 +487,21 @@ def _transpose(rule: Rule) -> Rule:
         outputs=tuple(
             Output(_slot(i.name), Kind.FLOAT, i.shape)
             for i in rule.inputs
-            if i.name in cotangents
+            if f"d{i.name}" in outer
         ),
-        forward=tuple(lets),
+        forward=tuple(turned),
         backward_locals=(),
         backward=tuple(Pending() if i.takes_gradient else NoGradient() for i in inputs),
     )
+
+
+def cotangent_lets(rule: Rule) -> list[Let]:
+    """The gradients of a rule as statements."""
+    return [
+        Let(f"d{variable.name}", e.indices, e.value, axes=variable.shape.axes)
+        for variable, e in zip(rule.inputs, rule.backward, strict=True)
+        if isinstance(e, Declared | Derived | Override)
+    ]
 
 
 def _closed(let: Let, outer: dict[str, str], taken: frozenset[_Place]) -> Expr:
@@ -516,7 +519,7 @@ def _constants(rule: Rule) -> Iterator[Input]:
         yield Input(let.name, Kind.NOGRAD, shapes.get(let.name, Shape(axes=let.axes)))
 
 
-def _in_order(lets: tuple[Let, ...]) -> list[Let]:
+def in_order(lets: tuple[Let, ...]) -> list[Let]:
     """The values in order, each after those that it uses."""
     known = {let.name: let for let in lets}
     found: dict[str, Let] = {}

@@ -55,11 +55,6 @@ def vjps(
     return _Accumulation(wrt).run(seeds)
 
 
-def cotangent(rule: Rule, position: int) -> Expr:
-    """The derived cotangent of a rule's input, whatever the rule declares."""
-    return cotangents(rule)[rule.inputs[position].name]
-
-
 def cotangents(rule: Rule) -> dict[str, Expr]:
     """The derived cotangents of all floating inputs of an elementwise rule."""
     upstream = {o.name: Ref(f"d{o.name}") for o in rule.outputs if o.takes_gradient}
@@ -72,8 +67,9 @@ def own_backward(rule: Rule, position: int) -> Expr:
     """A callee's closed cotangent: as it stands in the rule, or derived."""
     if not rule.inputs[position].takes_gradient:
         return ZERO
-    known = closed_cotangents(rule).get(f"d{rule.inputs[position].name}")
-    return cotangent(rule, position) if known is None else known
+    name = rule.inputs[position].name
+    known = closed_cotangents(rule).get(f"d{name}")
+    return cotangents(rule)[name] if known is None else known
 
 
 class _Accumulation:

@@ -13,17 +13,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gradspec.derive.chain import Underivable
-from gradspec.derive.indexed import NotLinear, indexed_tangents
+from gradspec.derive.indexed import (
+    NotLinear,
+    cotangent_lets,
+    in_order,
+    indexed_tangents,
+)
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
 from gradspec.ir.rule import (
-    Declared,
-    Derived,
     Input,
     Kind,
     Let,
     Output,
-    Override,
     Rule,
     Shape,
 )
@@ -49,7 +51,6 @@ from gradspec.plan.operations import (
     operation,
     replaced,
     translate,
-    types_of,
     with_values,
 )
 from gradspec.plan.plan import Assign, AxisSize
@@ -103,7 +104,8 @@ class _Closing:
         ahead = self._forward()
         behind = self._backward()
         along, reason = self._tangents()
-        cotangents = [name for name in behind if name in _cotangents(self.rule)]
+        declared = {let.name for let in cotangent_lets(self.rule)}
+        cotangents = [name for name in behind if name in declared]
         fixed = frozenset((*cotangents, *along, *(o.name for o in self.rule.outputs)))
         kept = self._saved_values()
         raw = _resolved(ahead, {}, frozenset())
@@ -118,7 +120,7 @@ class _Closing:
         used = names(*(back[name] for name in cotangents))
         return Closed(
             constants=tuple(
-                Assign(name, translate(_sized(value), self.types))
+                Assign(name, translate(value, self.types))
                 for name, value in self.constants.items()
             ),
             forward=tuple(Assign(n, v) for n, v in raw.items()),
@@ -160,7 +162,7 @@ class _Closing:
         indices: Sequence[str],
         axes: Sequence[str | int],
         view: Mapping[str, Known],
-        shape: Shape | None = None,
+        batched: bool = True,
         is_gradient: bool = False,
     ) -> Value:
         return array_of(
@@ -170,7 +172,7 @@ class _Closing:
             view,
             self.types,
             self.like,
-            batched=shape is None or shape.batch,
+            batched=batched,
             is_gradient=is_gradient,
         )
 
@@ -185,22 +187,12 @@ class _Closing:
                 known = _known_input(f"d{output.name}", output.shape)
                 batched = view[output.name].batched
                 view[f"d{output.name}"] = Known(known.expr, known.sizes, batched)
-        lets = {b.name: b for b in (*rule.backward_locals, *_cotangents(rule).values())}
         parts = {} if rule.is_elementwise else parted(rule)
         found: dict[str, Expr] = {}
-
-        def resolve(name: str) -> None:
-            let = lets[name]
-            for other in sorted(walk.names(let.value)):
-                if other in lets and other not in found:
-                    resolve(other)
+        for let in in_order((*rule.backward_locals, *cotangent_lets(rule))):
             value = self._cotangent(let, parts, view)
-            found[name] = as_float(value.expr, self.types)
-            view[name] = _of(let, value, view)
-
-        for name in lets:
-            if name not in found:
-                resolve(name)
+            found[let.name] = as_float(value.expr, self.types)
+            view[let.name] = _of(let, value, view)
         return found
 
     def _cotangent(
@@ -209,15 +201,15 @@ class _Closing:
         parts: Mapping[str, tuple[ir.Expr, ir.Expr]],
         view: Mapping[str, Known],
     ) -> Value:
-        """A value of the backward pass; see `rules.parted` for those in two parts."""
-        shape = _shape_of(self.rule, let.name)
-        if self.rule.is_elementwise:
-            shape = None  # the framework sums to the shape of an input
+        """A value of the backward pass; see `rewrites.parted` for those in two parts."""
+        # For an elementwise rule the framework sums to the shape of an input.
+        rows = {f"d{i.name}": i.shape.batch for i in self.rule.inputs}
+        batched = self.rule.is_elementwise or rows.get(let.name, True)
         if let.name not in parts:
-            return self._array(let.value, let.indices, let.axes, view, shape, True)
+            return self._array(let.value, let.indices, let.axes, view, batched, True)
         summed, once = parts[let.name]
-        first = self._array(summed, let.indices, let.axes, view, shape, True)
-        second = self._array(once, let.indices, let.axes, view, None, True)
+        first = self._array(summed, let.indices, let.axes, view, batched, True)
+        second = self._array(once, let.indices, let.axes, view, True, True)
         if second.batched:
             raise NotEmitted(f"{let.name} has no batch axes, but a part of it has")
         both = (as_float(value.expr, self.types) for value in (first, second))
@@ -324,34 +316,13 @@ def _constants(rule: Rule) -> dict[str, ir.Expr]:
 
 
 def _types(rule: Rule, constants: Iterable[str]) -> Types:
-    types = types_of(rule)
+    def of(*kinds: Kind) -> frozenset[str]:
+        return frozenset(i.name for i in rule.inputs if i.kind in kinds)
+
     variables: list[Input | Output] = [*rule.inputs, *rule.outputs]
     sizes = {a for v in variables for a in v.shape.axes if isinstance(a, str)}
-    scalars = types.scalars | set(constants) | sizes
-    return Types(scalars, types.integers, types.booleans)
-
-
-def _sized(value: ir.Expr) -> ir.Expr:
-    """Sizes as names, because they are numbers like statics."""
-
-    def visit(node: ir.Expr) -> ir.Expr:
-        return ir.Ref(node.axis) if isinstance(node, ir.Size) else node
-
-    return walk.transform(value, visit)
-
-
-def _cotangents(rule: Rule) -> dict[str, Let]:
-    """The gradients as statements."""
-    found = {}
-    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
-        if isinstance(entry, Declared | Derived | Override):
-            name, axes = f"d{variable.name}", variable.shape.axes
-            found[name] = Let(name, entry.indices, entry.value, axes=axes)
-    return found
-
-
-def _shape_of(rule: Rule, cotangent: str) -> Shape | None:
-    return next((i.shape for i in rule.inputs if f"d{i.name}" == cotangent), None)
+    scalars = of(Kind.STATIC, Kind.STATIC_INT).union(constants, sizes)
+    return Types(scalars, of(Kind.INT), of(Kind.BOOL))
 
 
 def _sizes(rule: Rule) -> tuple[AxisSize, ...]:

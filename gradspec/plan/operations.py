@@ -16,7 +16,6 @@ from typing import Any, assert_never
 
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
-from gradspec.ir.rule import Kind, Rule
 from gradspec.ir.tidy import decide, fold
 from gradspec.ir.walk import expand
 from gradspec.plan.arrays import (
@@ -51,15 +50,6 @@ class Types:
     scalars: frozenset[str]
     integers: frozenset[str]
     booleans: frozenset[str]
-
-
-def types_of(rule: Rule) -> Types:
-    """The names of the rule's inputs by type."""
-
-    def of(*kinds: Kind) -> frozenset[str]:
-        return frozenset(i.name for i in rule.inputs if i.kind in kinds)
-
-    return Types(of(Kind.STATIC, Kind.STATIC_INT), of(Kind.INT), of(Kind.BOOL))
 
 
 def translate(
@@ -126,7 +116,7 @@ def array_node(node: ir.Expr, parts: tuple[Expr, ...], types: Types) -> Expr:
     match node:
         case ir.Const(value=value):
             return Literal(value)
-        case ir.Ref(name=name):
+        case ir.Ref(name=name) | ir.Size(axis=name):
             return Name(name)
         case ir.Apply(op="pow", args=(_, ir.Const(value=power))):
             return _power(as_float(parts[0], types), power, types)
@@ -138,7 +128,7 @@ def array_node(node: ir.Expr, parts: tuple[Expr, ...], types: Types) -> Expr:
             return operation(op, _arguments(op, parts, types))
         case ir.Select():
             return chosen(parts, types)
-        case ir.Idx() | ir.Size() | ir.Reduce() | ir.Call():
+        case ir.Idx() | ir.Reduce() | ir.Call():
             raise AssertionError(f"not elementwise: {node}")
         case _:
             assert_never(node)
