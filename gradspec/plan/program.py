@@ -417,8 +417,6 @@ def _reach(plan: RulePlan, output: str) -> tuple[str, ...]:
 
 
 # --- gradients in place ---------------------------------------------------------------
-#
-# Gradients written where they are returned or reduced.
 
 
 def unnamed(backward: Backward) -> Backward:
@@ -451,12 +449,7 @@ def _written(term: Term, steps: dict[str, Assign]) -> Term:
     return term
 
 
-# --- variants of a plan ---------------------------------------------------------------
-#
-# The plan of a rule changed for a target: names, residuals, sizes as tensors.
-
-
-# --- names ------------------------------------------------------------------------------
+# --- free names -----------------------------------------------------------------------
 
 
 def renamed(plan: RulePlan, reserved: frozenset[str]) -> RulePlan:

@@ -162,8 +162,6 @@ def _is_position(index: Expr, size: Expr, ranges: Mapping[str, Expr] | None) -> 
 
 # --- short axes -----------------------------------------------------------------------
 #
-# Values defined position by position, along a short axis.
-#
 # ``c[i] = (... if i == 0 else ... if i == 1 else ...)`` over an axis of size 3 is a
 # stack of three values; nothing is computed and then discarded by a choice.
 
@@ -266,8 +264,6 @@ def _is_less(small: frozenset[str] | None, large: frozenset[str] | None) -> bool
 
 # --- empty axes -----------------------------------------------------------------------
 #
-# Factors that are undefined for an empty axis.
-#
 # The mean over an empty axis is NaN, and so are values that depend on it; an empty sum
 # is 0. Where ``r`` depends on a mean over rows,
 # ``sum(dy[i, j] * c[i, j] * r[j] for i)`` is therefore not written
@@ -299,8 +295,6 @@ def undefined_at(value: ir.Expr, known: Mapping[str, Sizes]) -> Sizes:
 
 
 # --- locals that lack elements --------------------------------------------------------
-#
-# Locals with missing elements, which get a value there.
 #
 # ``d[i] = x[i + 1] - x[i]`` has no last element, and a rule that passes the checks does
 # not use it. An array has one nevertheless: a reference beyond its axis is 1 there, at

@@ -368,11 +368,6 @@ def _by_position(
 
 
 # --- products of two ------------------------------------------------------------------
-#
-# Sums of products of arrays, two factors at a time.
-#
-# Never a product over all indices; the sum over batch axes, for the gradient of an
-# input that has none, is one more index, ``BATCH``.
 
 
 BATCH = "..."
