@@ -178,10 +178,15 @@ def to_ball(value: Any) -> Value:
     return arb(int(value) if isinstance(value, bool) else value)
 
 
+_FAR = 1 << 12
+"""Exponents of 2 beyond which no floating-point format has a number."""
+
+
 def middle(ball: Any) -> Fraction:
-    """The centre of a finite ball."""
+    """The centre of a finite ball; ``exp(±1e30)``, whose digits fill no memory, is
+    brought nearer."""
     man, exp = ball.mid().man_exp()
-    return Fraction(int(man)) * Fraction(2) ** int(exp)
+    return Fraction(int(man)) * Fraction(2) ** max(-_FAR, min(int(exp), _FAR))
 
 
 def ball_around(value: float, radius: float) -> Value:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gradspec.ir.expr import Apply, Const, Expr, Ref, Select, apply
 from gradspec.primitives.formula import formula
-from gradspec.symbolic.enclose import defined, enclose, program
+from gradspec.symbolic.enclose import defined, enclose, middle, program
 
 X = Ref("x")
 
@@ -156,3 +156,10 @@ def test_the_exact_value_is_inside(expr: Expr, x: Fraction, y: Fraction) -> None
     if ball.is_finite():
         with ctx.workprec(2000):
             assert abs(ball - enclose(Const(exact), {}, 2000)).contains(0)
+
+
+@pytest.mark.parametrize("power", [1e30, -1e30])
+def test_the_middle_of_a_number_beyond_all_floats_is_near(power: float) -> None:
+    """Its digits would fill the memory."""
+    value = middle(arb(power).exp())
+    assert (value > 2**1024) if power > 0 else (0 < value < Fraction(2) ** -1074)
