@@ -237,10 +237,9 @@ def _declared(input: Input) -> str:
 def _apply(
     node: nodes.Call, row: Primitive, bound: Arguments, cx: Context
 ) -> Value | None:
-    types = row.types or ("real",) * row.arity
     args = [
         _typed(bound[name], Type(type), f"argument `{name}` of `{row.name}`", cx)
-        for name, type in zip(row.params, types, strict=True)
+        for name, type in zip(row.params, row.argument_types, strict=True)
     ]
     sound = tuple(arg for arg in args if arg is not None)
     if len(sound) < len(args):

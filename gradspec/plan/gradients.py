@@ -37,7 +37,7 @@ from gradspec.plan.closing import Closed, NotEmitted
 from gradspec.plan.operations import ONE, ZERO, operation, rebuilt, with_values
 from gradspec.plan.plan import Assign, Gradient, RulePlan, Term
 from gradspec.plan.rewrites import parted
-from gradspec.primitives.table_internal import BROADCAST_LIKE
+from gradspec.primitives.table_operators import BROADCAST_LIKE
 
 
 def gradients_of(rule: Rule, closed: Closed) -> tuple[Gradient | None, ...]:

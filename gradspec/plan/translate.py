@@ -52,7 +52,7 @@ from gradspec.plan.rewrites import (
     undefined_at,
 )
 from gradspec.plan.sums import BATCH
-from gradspec.primitives.table_internal import BROADCAST_LIKE
+from gradspec.primitives.table_operators import BROADCAST_LIKE
 
 _Build: TypeAlias = Callable[[tuple[Expr, ...]], Expr]
 

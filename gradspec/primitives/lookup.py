@@ -5,10 +5,8 @@ from __future__ import annotations
 from gradspec.primitives import (
     table_algebraic,
     table_elementary,
-    table_internal,
     table_operators,
     table_special,
-    table_trigonometric,
 )
 from gradspec.primitives.row import Primitive
 
@@ -16,13 +14,12 @@ ROWS: tuple[Primitive, ...] = (
     *table_operators.ROWS,
     *table_elementary.ROWS,
     *table_algebraic.ROWS,
-    *table_trigonometric.ROWS,
     *table_special.ROWS,
 )
 """All rows that users have a name or an operator for, family by family."""
 
-_BY_NAME = {row.name: row for row in (*ROWS, *table_internal.ROWS)}
-_NAMELESS = frozenset(row.name for row in table_internal.ROWS)
+_BY_NAME = {row.name: row for row in (*ROWS, *table_operators.NAMELESS)}
+_NAMELESS = frozenset(row.name for row in table_operators.NAMELESS)
 _OPERATORS = frozenset(row.name for row in table_operators.ROWS) | _NAMELESS
 
 

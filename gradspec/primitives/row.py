@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
+from operator import methodcaller
 from typing import Any, TypeAlias
 
 # --- how a target says it -------------------------------------------------------------
@@ -178,6 +179,16 @@ class Primitive:
         return self.types or ("real",) * len(self.params)
 
 
+def named(name: str, **known: Any) -> Primitive:
+    """A row of ``x`` whose enclosure, SymPy function and, unless ``known`` gives another,
+    power series have its own name."""
+    method = methodcaller(name)
+    known = {"series": method} | known
+    return Primitive(
+        name, ball=method, sympy=lambda sp, x: getattr(sp, name)(x), **known
+    )
+
+
 # --- spelling -------------------------------------------------------------------------
 
 
@@ -217,7 +228,7 @@ def calls(
 
 def _function(arity: int, how: str | Spelling) -> Spelling:
     if isinstance(how, str):
-        return call(arity, how) if "." in how else special(how)
+        return call(arity, how) if "." in how else Runtime(how)
     return how
 
 
@@ -246,11 +257,6 @@ def as_in_jax(numpy: str | Spelling) -> str | Spelling:
             raise AssertionError(f"how does JAX say {numpy}?")
 
 
-def special(name: str) -> Runtime:
-    """A function of the target's runtime module of special functions."""
-    return Runtime(name)
-
-
 def everywhere(name: str) -> dict[str, Spelling]:
     """The runtime function ``name`` on every target."""
-    return dict.fromkeys(TARGETS, special(name))
+    return dict.fromkeys(TARGETS, Runtime(name))

@@ -12,6 +12,7 @@ from gradspec.primitives.row import (
     Primitive,
     Template,
     calls,
+    named,
 )
 
 
@@ -49,15 +50,12 @@ _ROOTS = (
         source="1 / x",
         spellings=dict.fromkeys(TARGETS, Expand("1 / x")),
     ),
-    Primitive(
+    named(
         "sqrt",
         partials=("0.5 / out",),
         domain="x >= 0",
         inverse="square(out) if out >= 0 else 0 / 0",
         mistaken=("rsqrt", "square"),
-        ball=lambda x: x.sqrt(),
-        series=lambda x: x.sqrt(),
-        sympy=lambda sp, x: sp.sqrt(x),
         cost=3,
         source="DLMF 4.2(iv)",
         spellings=calls(1, "np.sqrt", "torch.sqrt", "tf.sqrt", "math.sqrt"),

@@ -1,4 +1,5 @@
-"""Exponentials, logarithms, and the functions made of them."""
+"""Exponentials, logarithms, and the functions made of them; circular and hyperbolic
+functions and their inverses."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from gradspec.primitives.row import (
     Primitive,
     Template,
     calls,
+    named,
 )
 
 
@@ -36,15 +38,12 @@ def _zero_wins(np: Any, x: Any, factor: Any) -> Any:
 
 
 _EXPONENTIALS = (
-    Primitive(
+    named(
         "exp",
         partials=("out",),
         bounds=("0", ""),
         inverse="log(out)",
         mistaken=("exp2", "expm1", "sigmoid"),
-        ball=lambda x: x.exp(),
-        series=lambda x: x.exp(),
-        sympy=lambda sp, x: sp.exp(x),
         cost=8,
         source="DLMF 4.2(iii)",
         spellings=calls(1, "np.exp", "torch.exp", "tf.exp", "math.exp"),
@@ -109,15 +108,12 @@ _EXPONENTIALS = (
 )
 
 _LOGARITHMS = (
-    Primitive(
+    named(
         "log",
         partials=("1 / x",),
         domain="x > 0",
         inverse="exp(out)",
         mistaken=("log2", "log10", "log1p"),
-        ball=lambda x: x.log(),
-        series=lambda x: x.log(),
-        sympy=lambda sp, x: sp.log(x),
         cost=8,
         source="DLMF 4.2(i)",
         spellings=calls(1, "np.log", "torch.log", "tf.math.log", "math.log"),
@@ -288,4 +284,208 @@ _PRODUCTS = (
     ),
 )
 
-ROWS = _EXPONENTIALS + _LOGARITHMS + _LOGISTIC + _PRODUCTS
+_CIRCULAR = (
+    named(
+        "sin",
+        partials=("cos(x)",),
+        symmetry="odd",
+        bounds=("-1", "1"),
+        mistaken=("cos",),
+        cost=10,
+        source="DLMF 4.14.1",
+        spellings=calls(1, "np.sin", "torch.sin", "tf.sin", "math.sin"),
+    ),
+    named(
+        "cos",
+        partials=("-sin(x)",),
+        symmetry="even",
+        bounds=("-1", "1"),
+        mistaken=("sin",),
+        cost=10,
+        source="DLMF 4.14.2",
+        spellings=calls(1, "np.cos", "torch.cos", "tf.cos", "math.cos"),
+    ),
+    named(
+        "tan",
+        meaning="sin(x) / cos(x)",
+        partials=("1 + square(out)",),
+        domain="cos(x) != 0",
+        symmetry="odd",
+        mistaken=("tanh",),
+        cost=20,
+        source="DLMF 4.14.4",
+        spellings=calls(1, "np.tan", "torch.tan", "tf.tan", "math.tan"),
+    ),
+    Primitive(
+        "sinpi",
+        meaning="sin(pi * x)",
+        partials=("pi * cospi(x)",),
+        ball=lambda x: x.sin_pi(),
+        sympy=lambda sp, x: sp.sin(sp.pi * x),
+        cost=16,
+        source="IEEE 754-2019, 9.2: sinPi",
+    ),
+    Primitive(
+        "cospi",
+        meaning="cos(pi * x)",
+        partials=("-pi * sinpi(x)",),
+        ball=lambda x: x.cos_pi(),
+        sympy=lambda sp, x: sp.cos(sp.pi * x),
+        cost=16,
+        source="IEEE 754-2019, 9.2: cosPi",
+    ),
+    Primitive(
+        "sinc",
+        meaning="1 if x == 0 else sin(pi * x) / (pi * x)",
+        partials=("sinc_slope(x)",),
+        ball=lambda x: x.sinc_pi(),
+        sympy=lambda sp, x: sp.sinc(sp.pi * x),
+        cost=20,
+        source="normalised: NumPy manual, numpy.sinc",
+    ),
+    Primitive(
+        "sinc_slope",
+        meaning="0 if x == 0 else (cos(pi * x) - sinc(x)) / x",
+        partials=(
+            "-square(pi) * sinc(x) - 2 * out / x if x != 0 else -square(pi) / 3",
+        ),
+        ball=balls.sinc_slope,
+        sympy=lambda sp, x: sp.cos(sp.pi * x) / x - sp.sin(sp.pi * x) / (sp.pi * x**2),
+        cost=30,
+        source="DLMF 10.49.3: -pi j1(pi x); derivative by 10.47.1",
+        notes="the derivative of sinc, without the cancellation about 0",
+    ),
+)
+
+_INVERSE_CIRCULAR = (
+    named(
+        "asin",
+        partials=("rsqrt((1 - x) * (1 + x))",),  # 1 - x**2 cancels near 1
+        domain="-1 <= x and x <= 1",
+        symmetry="odd",
+        mistaken=("acos", "asinh"),
+        cost=15,
+        source="DLMF 4.23(ii)",
+        spellings=calls(1, "np.arcsin", "torch.asin", "tf.asin", "math.asin", "asin"),
+    ),
+    named(
+        "acos",
+        partials=("-rsqrt((1 - x) * (1 + x))",),
+        domain="-1 <= x and x <= 1",
+        mistaken=("asin", "acosh"),
+        cost=15,
+        source="DLMF 4.23(ii)",
+        spellings=calls(1, "np.arccos", "torch.acos", "tf.acos", "math.acos"),
+    ),
+    named(
+        "atan",
+        partials=("1 / (1 + square(x))",),
+        symmetry="odd",
+        inverse="tan(out)",
+        mistaken=("atanh",),
+        cost=15,
+        source="DLMF 4.23(ii)",
+        spellings=calls(1, "np.arctan", "torch.atan", "tf.atan", "math.atan"),
+    ),
+    # Divided twice, so that the square of the radius need not be in range.
+    Primitive(
+        "atan2",
+        params=("x", "y"),
+        partials=("y / hypot(x, y) / hypot(x, y)", "-x / hypot(x, y) / hypot(x, y)"),
+        domain="x != 0 or y > 0",
+        ball=lambda x, y: x.__class__.atan2(x, y),
+        cost=25,
+        source="C standard, 7.12.4.4: the angle of the point (y, x)",
+        spellings=calls(2, "np.arctan2", "torch.atan2", "tf.atan2", "math.atan2"),
+    ),
+)
+
+_HYPERBOLIC = (
+    named(
+        "sinh",
+        meaning="(exp(x) - exp(-x)) / 2",
+        partials=("cosh(x)",),
+        symmetry="odd",
+        inverse="asinh(out)",
+        mistaken=("cosh",),
+        series=lambda x: (x.exp() - (-x).exp()) / 2,
+        cost=20,
+        source="DLMF 4.28.1",
+        spellings=calls(1, "np.sinh", "torch.sinh", "tf.sinh", "math.sinh", "sinh"),
+    ),
+    named(
+        "cosh",
+        meaning="(exp(x) + exp(-x)) / 2",
+        partials=("sinh(x)",),
+        symmetry="even",
+        bounds=("1", ""),
+        inverse="-acosh(out) if x < 0 else acosh(out)",
+        mistaken=("sinh",),
+        series=lambda x: (x.exp() + (-x).exp()) / 2,
+        cost=20,
+        source="DLMF 4.28.2",
+        spellings=calls(1, "np.cosh", "torch.cosh", "tf.cosh", "math.cosh", "cosh"),
+    ),
+    # 1 - out**2 is 0 for |x| > 9 in float32; sigmoid loses nothing in either tail.
+    named(
+        "tanh",
+        meaning="sinh(x) / cosh(x)",
+        partials=("4 * sigmoid(2 * x) * sigmoid(-2 * x)",),
+        symmetry="odd",
+        bounds=("-1", "1"),
+        inverse="atanh(out)",
+        mistaken=("tan", "sigmoid"),
+        series=lambda x: 1 - 2 / ((2 * x).exp() + 1),
+        coefficient=balls.tanh_coefficient,
+        cost=15,
+        source="DLMF 4.28.4; derivative 4.34.10 through exponentials",
+        spellings=calls(1, "np.tanh", "torch.tanh", "tf.tanh", "math.tanh", "tanh"),
+    ),
+    named(
+        "asinh",
+        meaning="log(x + sqrt(x * x + 1))",
+        partials=("1 / hypot(x, 1)",),
+        symmetry="odd",
+        inverse="sinh(out)",
+        mistaken=("acosh",),
+        series=lambda x: (x + (x * x + 1).sqrt()).log(),
+        cost=25,
+        source="DLMF 4.37.16",
+        spellings=calls(1, "np.arcsinh", "torch.asinh", "tf.asinh", "math.asinh"),
+    ),
+    named(
+        "acosh",
+        meaning="log(x + sqrt(x * x - 1))",
+        partials=("rsqrt(x - 1) * rsqrt(x + 1)",),  # x**2 - 1 cancels and overflows
+        domain="x >= 1",
+        mistaken=("asinh",),
+        series=None,
+        cost=25,
+        source="DLMF 4.37.19",
+        spellings=calls(1, "np.arccosh", "torch.acosh", "tf.acosh", "math.acosh"),
+    ),
+    named(
+        "atanh",
+        meaning="log((1 + x) / (1 - x)) / 2",
+        partials=("1 / ((1 - x) * (1 + x))",),
+        domain="-1 < x and x < 1",
+        symmetry="odd",
+        mistaken=("atan",),
+        series=lambda x: ((1 + x).log() - (1 - x).log()) / 2,
+        cost=25,
+        source="DLMF 4.37.24",
+        spellings=calls(
+            1, "np.arctanh", "torch.atanh", "tf.atanh", "math.atanh", "atanh"
+        ),
+    ),
+)
+
+ROWS = (
+    *_EXPONENTIALS,
+    *_LOGARITHMS,
+    *_LOGISTIC,
+    *_PRODUCTS,
+    *_CIRCULAR,
+    *_INVERSE_CIRCULAR,
+    *_HYPERBOLIC,
+)

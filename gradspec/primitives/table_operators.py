@@ -1,54 +1,120 @@
-"""Operators: arithmetic, comparisons, logic, and the constants."""
+"""Operators: arithmetic, comparisons, logic, and the constants; and primitives without a
+user-visible name, which the compiler inserts into expressions.
+
+* ``vanishing``: a product that gives way to a factor that is 0, where an overflow times 0
+  has the limit 0. At finite numbers it is the product, with its slopes.
+* ``fence``: the number itself, rounded before what follows (`targets/jax/dialect.py`).
+* ``broadcast_like``: a value broadcast with another (`plan/broadcast.py`). What is added
+  or subtracted is 0, which changes no number.
+* ``polynomial<n>``: polynomials with given coefficients, what series are emitted as.
+"""
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from gradspec.primitives import balls
-from gradspec.primitives.row import Prefix, Primitive, Template, infix, prefix
+from gradspec.primitives.row import (
+    TARGETS,
+    Expand,
+    Prefix,
+    Primitive,
+    Runtime,
+    Spelling,
+    Template,
+    infix,
+    prefix,
+)
 
 _PAIR = ("x", "y")
 
-_ARITHMETIC = (
-    Primitive(
-        "add",
+
+def _binary(
+    name: str,
+    spellings: Mapping[str, Spelling],
+    apply: Callable[[Any, Any], Any],
+    **known: Any,
+) -> Primitive:
+    """An operator that Python applies to balls, to arrays and to SymPy's terms."""
+
+    def within(module: Any, x: Any, y: Any) -> Any:
+        return apply(x, y)
+
+    return Primitive(
+        name,
         _PAIR,
+        ball=apply,
+        sympy=within,
+        model=within,
+        spellings=spellings,
+        **known,
+    )
+
+
+def _comparison(
+    name: str,
+    spellings: Mapping[str, Spelling],
+    apply: Callable[[Any, Any], Any],
+    ball: Callable[[Any, Any], Any],
+) -> Primitive:
+    """A comparison: SymPy, which sorts conditions for seconds, does not see it."""
+    return Primitive(
+        name,
+        _PAIR,
+        partials=(None, None),
+        result="bool",
+        ball=ball,
+        model=lambda np, x, y: apply(x, y),
+        spellings=spellings,
+    )
+
+
+def _in_tf(name: str) -> Template:
+    return Template(f"tf.{name}({{x}}, {{y}})")
+
+
+def _constant(name: str, **known: Any) -> Primitive:
+    """A constant has no argument to tell the ball's type: ``ball`` takes one ball,
+    any."""
+    modules = dict(zip(TARGETS, ("np", "torch", "math", "jnp"), strict=True))
+    modules["python"] = "math"
+    spellings = {
+        target: Template(f"{module}.{name}") for target, module in modules.items()
+    }
+    model = operator.attrgetter(name)
+    return Primitive(name, (), model=model, cost=0, spellings=spellings, **known)
+
+
+_ARITHMETIC = (
+    _binary(
+        "add",
+        infix("+", 9),
+        operator.add,
         partials=("1", "1"),
         is_commutative=True,
-        ball=operator.add,
-        sympy=lambda sp, x, y: x + y,
-        model=lambda np, x, y: x + y,
-        spellings=infix("+", 9),
     ),
-    Primitive(
+    _binary(
         "sub",
-        _PAIR,
+        infix("-", 9),
+        operator.sub,
         partials=("1", "-1"),
-        ball=operator.sub,
-        sympy=lambda sp, x, y: x - y,
-        model=lambda np, x, y: x - y,
-        spellings=infix("-", 9),
     ),
-    Primitive(
+    _binary(
         "mul",
-        _PAIR,
+        infix("*", 10),
+        operator.mul,
         partials=("y", "x"),
         is_commutative=True,
-        ball=operator.mul,
-        sympy=lambda sp, x, y: x * y,
-        model=lambda np, x, y: x * y,
-        spellings=infix("*", 10),
     ),
-    Primitive(
+    _binary(
         "div",
-        _PAIR,
+        infix("/", 10),
+        operator.truediv,
         partials=("1 / y", "-out / y"),
         domain="y != 0",
-        ball=operator.truediv,
-        sympy=lambda sp, x, y: x / y,
-        model=lambda np, x, y: x / y,
         cost=1.5,
-        spellings=infix("/", 10),
     ),
     Primitive(
         "mod",
@@ -93,59 +159,13 @@ _ARITHMETIC = (
 )
 
 _COMPARISONS = (
-    Primitive(
-        "lt",
-        _PAIR,
-        partials=(None, None),
-        result="bool",
-        ball=balls.less,
-        model=lambda np, x, y: x < y,
-        spellings=infix("<", 4),
-    ),
-    Primitive(
-        "le",
-        _PAIR,
-        partials=(None, None),
-        result="bool",
-        ball=balls.at_most,
-        model=lambda np, x, y: x <= y,
-        spellings=infix("<=", 4),
-    ),
-    Primitive(
-        "gt",
-        _PAIR,
-        partials=(None, None),
-        result="bool",
-        ball=balls.more,
-        model=lambda np, x, y: x > y,
-        spellings=infix(">", 4),
-    ),
-    Primitive(
-        "ge",
-        _PAIR,
-        partials=(None, None),
-        result="bool",
-        ball=balls.at_least,
-        model=lambda np, x, y: x >= y,
-        spellings=infix(">=", 4),
-    ),
-    Primitive(
-        "eq",
-        _PAIR,
-        partials=(None, None),
-        result="bool",
-        ball=balls.equal,
-        model=lambda np, x, y: x == y,
-        spellings=infix("==", 4, tf=Template("tf.equal({x}, {y})")),
-    ),
-    Primitive(
-        "ne",
-        _PAIR,
-        partials=(None, None),
-        result="bool",
-        ball=balls.unequal,
-        model=lambda np, x, y: x != y,
-        spellings=infix("!=", 4, tf=Template("tf.not_equal({x}, {y})")),
+    _comparison("lt", infix("<", 4), operator.lt, balls.less),
+    _comparison("le", infix("<=", 4), operator.le, balls.at_most),
+    _comparison("gt", infix(">", 4), operator.gt, balls.more),
+    _comparison("ge", infix(">=", 4), operator.ge, balls.at_least),
+    _comparison("eq", infix("==", 4, tf=_in_tf("equal")), operator.eq, balls.equal),
+    _comparison(
+        "ne", infix("!=", 4, tf=_in_tf("not_equal")), operator.ne, balls.unequal
     ),
 )
 
@@ -183,39 +203,112 @@ _LOGIC = (
     ),
 )
 
-# A constant has no argument to tell the ball's type: `ball` takes one ball, any.
 _CONSTANTS = (
-    Primitive(
+    _constant(
         "pi",
-        (),
         ball=lambda one: one.pi(),
         sympy=lambda sp: sp.pi,
-        model=lambda np: np.pi,
-        cost=0,
         source="DLMF 3.12",
-        spellings={
-            "numpy": Template("np.pi"),
-            "torch": Template("torch.pi"),
-            "tf": Template("math.pi"),
-            "jax": Template("jnp.pi"),
-            "python": Template("math.pi"),
-        },
     ),
-    Primitive(
-        "inf",
-        (),
-        ball=lambda one: one.pos_inf(),
-        sympy=lambda sp: sp.oo,
-        model=lambda np: np.inf,
-        cost=0,
-        spellings={
-            "numpy": Template("np.inf"),
-            "torch": Template("torch.inf"),
-            "tf": Template("math.inf"),
-            "jax": Template("jnp.inf"),
-            "python": Template("math.inf"),
-        },
-    ),
+    _constant("inf", ball=lambda one: one.pos_inf(), sympy=lambda sp: sp.oo),
 )
 
 ROWS = _ARITHMETIC + _COMPARISONS + _LOGIC + _CONSTANTS
+
+# --- without a name -------------------------------------------------------------------
+
+VANISHING = "vanishing"
+FENCE = "fence"
+BROADCAST_LIKE = "broadcast_like"
+LONGEST = 32
+"""The largest number of coefficients."""
+
+
+def _vanishing(np: Any, x: Any, y: Any) -> Any:
+    return np.where(np.isinf(x) & (y == 0), np.zeros_like(x), x) * y
+
+
+def name_of(count: int) -> str:
+    """The primitive with so many coefficients."""
+    return f"polynomial{count}"
+
+
+def _horner(u: Any, coefficients: Sequence[Any]) -> Any:
+    *others, total = coefficients
+    for coefficient in reversed(others):
+        total = total * u + coefficient
+    return total
+
+
+def _meaning(names: Sequence[str]) -> str:
+    text = names[-1]
+    for name in reversed(names[:-1]):
+        text = f"{name} + x * ({text})"
+    return text
+
+
+def _slope(names: Sequence[str]) -> str:
+    """The derivative: one coefficient less, each times its power."""
+    if len(names) == 2:
+        return names[1]
+    terms = [names[1], *(f"{n} * {name}" for n, name in enumerate(names[2:], 2))]
+    return f"{name_of(len(terms))}(x, {', '.join(terms)})"
+
+
+def _polynomial(count: int) -> Primitive:
+    names = tuple(f"c{n}" for n in range(count))
+    return Primitive(
+        name_of(count),
+        ("x", *names),
+        meaning=_meaning(names),
+        partials=(_slope(names), *[None] * count),
+        types=("real", *["number"] * count),
+        ball=lambda x, *given: _horner(x, given),
+        sympy=lambda sp, x, *given: _horner(x, given),
+        model=lambda np, x, *given: _horner(x, given),
+        cost=2.0 * (count - 1),
+        source="Horner's rule",
+        spellings=dict.fromkeys(TARGETS, Runtime("series")),
+    )
+
+
+NAMELESS = (
+    *(_polynomial(count) for count in range(2, LONGEST + 1)),
+    Primitive(
+        VANISHING,
+        _PAIR,
+        meaning="x * y",
+        partials=("y", "x"),
+        ball=lambda x, y: x * y,
+        sympy=lambda sp, x, y: x * y,
+        model=_vanishing,
+        cost=5.0,
+        source="the limit of x * exp(-x) at infinity",
+    ),
+    Primitive(
+        FENCE,
+        meaning="x",
+        partials=("1",),
+        ball=lambda x: x,
+        sympy=lambda sp, x: x,
+        model=lambda np, x: x,
+        cost=1,
+        source="IEEE 754-2019, 9.6: the minimum of a number and the largest is the number",
+        spellings={
+            **dict.fromkeys(("numpy", "torch", "tf"), Expand("x")),
+            "jax": Runtime("rounded"),
+        },
+    ),
+    Primitive(
+        BROADCAST_LIKE,
+        _PAIR,
+        meaning="x",
+        partials=("1", "0"),
+        ball=lambda x, y: x,
+        sympy=lambda sp, x, y: x,
+        model=lambda np, x, y: np.broadcast_arrays(x, y)[0],
+        cost=1,
+        source="IEEE 754-2019, 6.3: a number less 0 is the number, and so is -0",
+        spellings=dict.fromkeys(TARGETS, Runtime("broadcast_like", "core")),
+    ),
+)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradspec.primitives import balls
-from gradspec.primitives.row import Primitive, call, calls, everywhere
+from gradspec.primitives.row import Primitive, call, calls, everywhere, named
 
 
 def _by_libm(np: Any, function: Callable[[float], float], x: Any) -> Any:
@@ -17,16 +17,13 @@ def _by_libm(np: Any, function: Callable[[float], float], x: Any) -> Any:
 
 
 _ERROR = (
-    Primitive(
+    named(
         "erf",
         partials=("2 / sqrt(pi) * exp(-square(x))",),
         symmetry="odd",
         bounds=("-1", "1"),
         inverse="erfinv(out)",
         mistaken=("erfc", "ndtr"),
-        ball=lambda x: x.erf(),
-        series=lambda x: x.erf(),
-        sympy=lambda sp, x: sp.erf(x),
         model=lambda np, x: _by_libm(np, math.erf, x),
         cost=30,
         source="DLMF 7.2.1",
@@ -67,25 +64,23 @@ _ERROR = (
         source="DLMF 7.18.2: twice a repeated integral of erfc, scaled",
         notes="the derivative of erfcx, without the cancellation for large x",
     ),
-    Primitive(
+    named(
         "erfinv",
         partials=("erfinv_slope(x)",),
         domain="-1 < x and x < 1",
         symmetry="odd",
         inverse="erf(out)",
-        ball=lambda x: x.erfinv(),
-        sympy=lambda sp, x: sp.erfinv(x),
+        series=None,
         cost=40,
         source="DLMF 7.17(i)",
         spellings=calls(1, "erfinv", "torch.erfinv", "erfinv", jax="erfinv"),
     ),
-    Primitive(
+    named(
         "erfcinv",
         meaning="erfinv(1 - x)",
         partials=("erfcinv_slope(x)",),
         domain="0 < x and x < 2",
-        ball=lambda x: x.erfcinv(),
-        sympy=lambda sp, x: sp.erfcinv(x),
+        series=None,
         cost=40,
         source="DLMF 7.17(i)",
         spellings=calls(1, "erfcinv", "erfcinv", "erfcinv"),
@@ -190,27 +185,23 @@ _GAMMA = (
             1, "lgamma", "torch.lgamma", "tf.math.lgamma", "math.lgamma", "lgamma"
         ),
     ),
-    Primitive(
+    named(
         "gamma",
         partials=("out * digamma(x)",),
         domain="x > 0 or x != floor(x)",
         mistaken=("lgamma",),
-        ball=lambda x: x.gamma(),
-        series=lambda x: x.gamma(),
-        sympy=lambda sp, x: sp.gamma(x),
         cost=60,
         source="DLMF 5.2.1",
         spellings={**everywhere("gamma"), "python": call(1, "math.gamma")},
     ),
     # The derivative on the left by reflection: polygamma is that of the right half.
-    Primitive(
+    named(
         "digamma",
         partials=(
             "polygamma(1, x) if x > 0 else square(pi / sinpi(x)) - polygamma(1, 1 - x)",
         ),
         domain="x > 0 or x != floor(x)",
-        ball=lambda x: x.digamma(),
-        sympy=lambda sp, x: sp.digamma(x),
+        series=None,
         cost=60,
         source="DLMF 5.2.2; reflection 5.15.6",
         spellings=everywhere("digamma") | {"torch": call(1, "torch.digamma")},

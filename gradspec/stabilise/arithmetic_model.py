@@ -23,7 +23,7 @@ from gradspec.ir.expr import Apply, Expr, Key, Ref, Select
 from gradspec.ir.walk import children, expand, names, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Primitive
-from gradspec.primitives.table_internal import VANISHING
+from gradspec.primitives.table_operators import VANISHING
 from gradspec.symbolic.truth import nearest
 
 Column: TypeAlias = Any

@@ -24,7 +24,7 @@ import numpy as np
 from gradspec.ir.expr import ONE, Apply, Const, Expr, Select
 from gradspec.ir.tidy import fold
 from gradspec.ir.walk import children, names
-from gradspec.primitives.table_internal import VANISHING
+from gradspec.primitives.table_operators import VANISHING
 from gradspec.stabilise.accuracy_model import Trial
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.choice import Candidate

@@ -22,7 +22,7 @@ from gradspec.derive.chain import times
 from gradspec.ir.expr import ONE, Apply, Const, Expr, Ref, Select
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import children, names, nodes, size, substitute, with_children
-from gradspec.primitives.table_internal import LONGEST, name_of
+from gradspec.primitives.table_operators import LONGEST, name_of
 from gradspec.stabilise.accuracy_model import GOOD, Trial
 from gradspec.stabilise.choice import Candidate
 from gradspec.stabilise.product import degree

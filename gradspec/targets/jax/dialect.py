@@ -9,7 +9,7 @@ from gradspec.plan import arrays
 from gradspec.plan.arrays import Expr, Name, Op, names, transform
 from gradspec.plan.plan import Assign, Block
 from gradspec.plan.program import Operators, Program, Residuals
-from gradspec.primitives.table_internal import FENCE
+from gradspec.primitives.table_operators import FENCE
 from gradspec.targets.axes import called, inner_product, is_over_batch, places, whole
 from gradspec.targets.expressions import ATOM, Dialect, Scope, Text
 from gradspec.targets.target import Page
