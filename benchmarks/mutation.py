@@ -24,8 +24,8 @@ from benchmarks import mutation_page, ranked_mutation, score  # noqa: E402
 from benchmarks.library import library  # noqa: E402
 from benchmarks.mutants import is_worth_it  # noqa: E402
 from benchmarks.mutation_page import Results  # noqa: E402
+from gradspec.ir.expr import show  # noqa: E402
 from gradspec.ir.rule import Status  # noqa: E402
-from gradspec.ir.text import show  # noqa: E402
 
 PAGE = ROOT / "benchmarks" / "mutation.md"
 BUDGET = 10.0

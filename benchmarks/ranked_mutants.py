@@ -10,9 +10,8 @@ from itertools import combinations
 from typing import TypeVar
 
 from benchmarks.mutants import changed
-from gradspec.ir.expr import Bound, Expr, Idx, Reduce, Ref
+from gradspec.ir.expr import Bound, Expr, Idx, Reduce, Ref, show
 from gradspec.ir.rule import Declared, Rule
-from gradspec.ir.text import show
 from gradspec.ir.walk import nodes, transform
 
 _Entry = TypeVar("_Entry")

@@ -12,14 +12,12 @@ from collections.abc import Iterator
 from gradspec.checks.diagnosis.wording import assuming
 from gradspec.checks.instances import Instance, Instances, Point, instances, said, stem
 from gradspec.diagnostics import Diagnostic, error, warning
-from gradspec.ir.expr import Apply, Const, Expr, Ref
+from gradspec.ir.expr import Apply, Const, Expr, Ref, show
 from gradspec.ir.rule import Declared, Kind, Override, Pending, Rule
-from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
 from gradspec.ir.unroll import partial
 from gradspec.ir.walk import children, expand, names, nodes, substitute
-from gradspec.primitives.formula import formula
-from gradspec.primitives.lookup import primitive
+from gradspec.primitives.lookup import formula, primitive
 from gradspec.symbolic.enclose import defined, enclose, program
 from gradspec.symbolic.neighbours import beside
 

@@ -50,7 +50,7 @@ from gradspec.ir.rule import (
 from gradspec.ir.tidy import tidy
 from gradspec.ir.unroll import Gap, axis_names, unroll
 from gradspec.ir.walk import follows_surrogate, names, size
-from gradspec.primitives.formula import elementary
+from gradspec.primitives.lookup import elementary
 from gradspec.symbolic.compare import Comparison, Relation, compare, relative_digits
 from gradspec.symbolic.domain import EDGE, Limits, restrained, whole_range
 from gradspec.symbolic.limit import Effort

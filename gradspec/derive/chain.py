@@ -16,8 +16,7 @@ from gradspec.ir.expr import ONE, ZERO, Apply, Call, Const, Expr, Reduce, Ref, S
 from gradspec.ir.rule import Rule
 from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import children, nodes, substitute, with_children
-from gradspec.primitives.formula import partial
-from gradspec.primitives.lookup import primitive
+from gradspec.primitives.lookup import partial, primitive
 
 # --- regions --------------------------------------------------------------------------
 #

@@ -42,7 +42,7 @@ from gradspec.ir.expr import (
     Size,
 )
 from gradspec.ir.walk import expand, nodes, substitute, with_children
-from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import formula
 
 Term: TypeAlias = tuple[tuple[Expr, Fraction], ...]
 Poly: TypeAlias = dict[Term, Fraction]

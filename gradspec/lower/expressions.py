@@ -19,8 +19,7 @@ from gradspec.lower.module import (
     reduced_type,
     wider,
 )
-from gradspec.primitives.formula import BINARY, CONSTANTS
-from gradspec.primitives.lookup import is_function
+from gradspec.primitives.lookup import BINARY, CONSTANTS, is_function
 from gradspec.source import Span
 from gradspec.syntax import nodes
 

@@ -10,7 +10,7 @@ from gradspec.ir.expr import Const
 from gradspec.ir.rule import Input, Kind, Output, Shape
 from gradspec.ir.tidy import tidy
 from gradspec.lower.context import Findings
-from gradspec.primitives.formula import resolve
+from gradspec.primitives.lookup import resolve
 from gradspec.source import Span
 from gradspec.syntax import nodes
 

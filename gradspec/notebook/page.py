@@ -25,9 +25,9 @@ from gradspec.driver import cache
 from gradspec.driver.cache import row
 from gradspec.driver.imported import import_module
 from gradspec.driver.run import compile_rules
+from gradspec.ir.expr import show
 from gradspec.ir.plain import shelved
 from gradspec.ir.rule import CheckedRule, Declared, Derived, Override, Status
-from gradspec.ir.text import show
 from gradspec.notebook import latex
 from gradspec.notebook.plot import give_plots
 from gradspec.options import Options

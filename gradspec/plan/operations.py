@@ -36,8 +36,7 @@ from gradspec.plan.arrays import (
     transform,
 )
 from gradspec.primitives import row as rows
-from gradspec.primitives.formula import formula
-from gradspec.primitives.lookup import primitive
+from gradspec.primitives.lookup import formula, primitive
 from gradspec.symbolic.enclose import enclose
 
 ZERO, ONE = Literal(Fraction(0)), Literal(Fraction(1))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gradspec.diagnostics import Diagnostic, warning
+from gradspec.ir.expr import show
 from gradspec.ir.rule import (
     CheckedRule,
     Override,
@@ -16,7 +17,6 @@ from gradspec.ir.rule import (
     Status,
     Verdict,
 )
-from gradspec.ir.text import show
 from gradspec.plan.closing import NotEmitted, close
 from gradspec.plan.gradients import gradients_of, in_full, tangents_of
 from gradspec.plan.plan import (

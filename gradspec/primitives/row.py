@@ -2,7 +2,7 @@
 
 Formulas (meaning, partials, domain, expansions) are text in gradspec's own expression
 language over the arguments ``x``, ``y``, ``z`` and, in partials, the result ``out``;
-`gradspec.primitives.formula` turns them into expressions on first use. Evaluators are
+`gradspec.primitives.lookup` turns them into expressions on first use. Evaluators are
 duck-typed callables, so that the table imports neither flint nor sympy nor numpy.
 """
 

@@ -145,7 +145,7 @@ _LONGEST = 90
 
 def _tell_tried(tried: Tried) -> None:
     """The number of candidates measured, and the best of them."""
-    from gradspec.ir.text import show
+    from gradspec.ir.expr import show
 
     written, selected = tried.choice.written, tried.choice.selected
     if len(tried.measured) < 2:

@@ -16,7 +16,7 @@ import numpy as np
 from gradspec.checks.diagnosis.places import as_written
 from gradspec.checks.instances import number, said
 from gradspec.diagnostics import Diagnostic, Fix, warning
-from gradspec.ir.expr import Apply, Const, Expr, Ref, Select, const
+from gradspec.ir.expr import Apply, Const, Expr, Ref, Select, const, show
 from gradspec.ir.rule import (
     AccuracyLoss,
     CheckedRule,
@@ -26,7 +26,6 @@ from gradspec.ir.rule import (
     Override,
     Rule,
 )
-from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import children, expand, names, nodes, size, transform
 from gradspec.source import Span

@@ -30,7 +30,7 @@ from gradspec.ir.rule import Backward, Declared, Derived, Input, Let, Override, 
 from gradspec.ir.tidy import decide, tidy
 from gradspec.ir.walk import children, names, nodes, substitute, with_children
 from gradspec.lower.module import depth
-from gradspec.primitives.formula import partial as derivative
+from gradspec.primitives.lookup import partial as derivative
 from gradspec.primitives.lookup import primitive, rows
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.names import Names

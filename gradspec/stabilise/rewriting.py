@@ -27,7 +27,7 @@ from gradspec.ir.expr import Apply, Const, Expr, Key, Ref
 from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import children, names, nodes, size, transform, with_children
 from gradspec.primitives import lookup
-from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import formula
 
 Binding: TypeAlias = Mapping[str, Expr]
 

@@ -25,7 +25,7 @@ from gradspec.derive.chain import Underivable
 from gradspec.derive.indexed import indexed_cotangents
 from gradspec.derive.vjp import cotangents
 from gradspec.ir.elements import OutOfRange, element, places
-from gradspec.ir.expr import Apply, Expr, Idx, Reduce, Ref
+from gradspec.ir.expr import Apply, Expr, Idx, Reduce, Ref, show
 from gradspec.ir.rule import (
     AccuracyLoss,
     CheckedRule,
@@ -36,7 +36,6 @@ from gradspec.ir.rule import (
     Rewrite,
     Rule,
 )
-from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import calls_surrogate, children, expand, names, nodes, size
 from gradspec.stabilise import sampling

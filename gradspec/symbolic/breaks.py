@@ -20,8 +20,7 @@ from functools import cache, lru_cache
 from gradspec.ir.expr import ZERO, Apply, Const, Expr, Ref, Select, apply
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import children, names, nodes, substitute
-from gradspec.primitives.formula import formula
-from gradspec.primitives.lookup import primitive
+from gradspec.primitives.lookup import formula, primitive
 
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 RELATIONS = tuple(_FLIPPED)

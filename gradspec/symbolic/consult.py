@@ -24,12 +24,10 @@ from functools import partial, reduce
 from typing import Any, TypeAlias
 
 from gradspec.ir.evaluate import evaluate
-from gradspec.ir.expr import ONE, Apply, Const, Expr, Ref, Select
-from gradspec.ir.text import show
+from gradspec.ir.expr import ONE, Apply, Const, Expr, Ref, Select, show
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import size
-from gradspec.primitives.formula import formula
-from gradspec.primitives.lookup import is_primitive, primitive
+from gradspec.primitives.lookup import formula, is_primitive, primitive
 from gradspec.symbolic.breaks import bounds
 from gradspec.symbolic.limit import can_interrupt, in_time, uninterrupted
 

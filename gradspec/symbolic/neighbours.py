@@ -19,7 +19,7 @@ from flint import arb, ctx
 from gradspec.ir.expr import ONE, ZERO, Apply, Expr
 from gradspec.ir.tidy import fold
 from gradspec.ir.walk import transform
-from gradspec.primitives.formula import elementary
+from gradspec.primitives.lookup import elementary
 from gradspec.symbolic.breaks import borders
 from gradspec.symbolic.enclose import (
     Point,

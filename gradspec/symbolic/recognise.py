@@ -11,8 +11,7 @@ from typing import Any, Final
 from flint import arb, ctx, fmpq
 
 from gradspec.ir.expr import ONE, Apply, Const, Expr, apply, const
-from gradspec.primitives.formula import formula
-from gradspec.primitives.lookup import primitive
+from gradspec.primitives.lookup import formula, primitive
 from gradspec.symbolic.enclose import Value, defined, enclose, program
 
 PRECISION = 256

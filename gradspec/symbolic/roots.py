@@ -19,13 +19,11 @@ from typing import Any
 from flint import arb, ctx, fmpq
 
 from gradspec.ir.evaluate import evaluate
-from gradspec.ir.expr import ZERO, Apply, Const, Expr
-from gradspec.ir.text import show
+from gradspec.ir.expr import ZERO, Apply, Const, Expr, show
 from gradspec.ir.tidy import decide, fold, tidy
 from gradspec.ir.walk import names
 from gradspec.primitives.balls import truth
-from gradspec.primitives.formula import formula
-from gradspec.primitives.lookup import primitive
+from gradspec.primitives.lookup import formula, primitive
 from gradspec.symbolic.breaks import Surface, solutions
 from gradspec.symbolic.domain import fractions
 from gradspec.symbolic.enclose import (

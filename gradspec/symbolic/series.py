@@ -32,8 +32,7 @@ from flint import (
 
 from gradspec.ir.evaluate import evaluate
 from gradspec.ir.expr import Expr
-from gradspec.primitives.formula import formula
-from gradspec.primitives.lookup import primitive
+from gradspec.primitives.lookup import formula, primitive
 from gradspec.primitives.row import Primitive
 from gradspec.symbolic.enclose import to_ball
 

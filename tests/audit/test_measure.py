@@ -18,7 +18,7 @@ from gradspec.audit.measure import (
     worse,
 )
 from gradspec.audit.quantities import largest
-from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import formula
 from gradspec.stabilise import sampling
 from gradspec.stabilise.accuracy_model import GOOD, Trial
 from gradspec.stabilise.arithmetic_model import Machine

@@ -15,8 +15,8 @@ from gradspec.diagnostics import Diagnostic, warning
 from gradspec.driver.cache import FileResult
 from gradspec.driver.discover import Entry
 from gradspec.driver.run import compile_entry, compile_source
+from gradspec.ir.expr import show
 from gradspec.ir.rule import CheckedRule, Rule, Status
-from gradspec.ir.text import show
 from gradspec.options import Options
 from gradspec.source import Source
 from gradspec.stabilise import stabilise as search

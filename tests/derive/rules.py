@@ -8,11 +8,10 @@ from textwrap import dedent
 
 from gradspec.derive.indexed import complete
 from gradspec.derive.vjp import vjps
-from gradspec.ir.expr import Expr, Ref
+from gradspec.ir.expr import Expr, Ref, show
 from gradspec.ir.rule import Derived, Let, Rule
-from gradspec.ir.text import show
 from gradspec.lower.lowering import lower
-from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import formula
 from gradspec.source import Source
 from gradspec.syntax.parse import parse
 

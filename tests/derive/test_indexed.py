@@ -16,9 +16,8 @@ from gradspec.derive.indexed import (
 )
 from gradspec.derive.vjp import cotangents
 from gradspec.ir.elements import OutOfRange
-from gradspec.ir.expr import Bound, Idx, Reduce, Ref
+from gradspec.ir.expr import Bound, Idx, Reduce, Ref, show
 from gradspec.ir.rule import Declared, Derived, Pending, Rule
-from gradspec.ir.text import show
 from gradspec.ir.unroll import axis_names, unroll
 from gradspec.ir.walk import closed_cotangents
 from gradspec.symbolic.enclose import enclose

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gradspec.derive.indexed import NotLinear, indexed_tangents
-from gradspec.ir.text import show
+from gradspec.ir.expr import show
 from tests.derive.rules import completed
 
 

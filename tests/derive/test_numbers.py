@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
-from gradspec.ir.text import show
+from gradspec.ir.expr import Apply, Const, Expr, Ref, Select, show
 from gradspec.primitives.lookup import ROWS
 from gradspec.symbolic.enclose import defined, enclose
 from tests.derive.rules import of

@@ -10,7 +10,7 @@ from gradspec.derive.vjp import cotangents
 from gradspec.ir.expr import Apply, Const, Expr, Ref, Select, apply, const
 from gradspec.ir.rule import Derived, NoGradient, Pending
 from gradspec.ir.walk import nodes, size
-from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import formula
 from gradspec.symbolic.enclose import enclose
 from tests.derive.rules import completed, derived, of, rules
 

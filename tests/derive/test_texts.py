@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gradspec.ir.text import show
+from gradspec.ir.expr import show
 from tests.derive.rules import derived, gradient
 
 

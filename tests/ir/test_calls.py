@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from gradspec.ir.expr import Call
-from gradspec.ir.text import show
+from gradspec.ir.expr import Call, show
 from gradspec.ir.walk import expand, nodes
 from tests.lower.grad_text import rule
 

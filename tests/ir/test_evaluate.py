@@ -11,7 +11,7 @@ import pytest
 
 from gradspec.ir.evaluate import Steps, evaluate
 from gradspec.ir.expr import Apply, Expr, Idx, Ref, Select, const
-from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import formula
 
 
 class Texts:

@@ -7,9 +7,8 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 
-from gradspec.ir.expr import Apply, Const, Expr, Ref, const
-from gradspec.ir.text import show
-from gradspec.primitives.formula import formula
+from gradspec.ir.expr import Apply, Const, Expr, Ref, const, show
+from gradspec.primitives.lookup import formula
 from tests.ir.expressions import expressions
 from tests.lower.grad_text import forward
 

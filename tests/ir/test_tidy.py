@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradspec.ir.expr import Apply, Expr, Select, const
-from gradspec.ir.text import show
+from gradspec.ir.expr import Apply, Expr, Select, const, show
 from gradspec.ir.tidy import decide, tidy
-from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import formula
 from gradspec.symbolic.enclose import defined, enclose
 
 

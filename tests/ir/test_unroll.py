@@ -8,8 +8,8 @@ import pytest
 
 from gradspec.derive.vjp import cotangents
 from gradspec.ir.elements import EVALUATED, OutOfRange, element, places
+from gradspec.ir.expr import show
 from gradspec.ir.rule import Declared, Pending, Rule
-from gradspec.ir.text import show
 from gradspec.ir.unroll import (
     axis_names,
     count,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gradspec.diagnostics import Diagnostic
+from gradspec.ir.expr import show
 from gradspec.ir.rule import Rule
-from gradspec.ir.text import show
 from gradspec.lower.lowering import lower, order
 from gradspec.lower.module import LoweredModule
 from gradspec.primitives.lookup import is_primitive, primitive

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gradspec.ir.expr import Call
-from gradspec.ir.text import show
+from gradspec.ir.expr import Call, show
 from gradspec.lower.lowering import order, resolve
 from tests.lower.grad_text import guilt, parsed, program
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gradspec.ir.expr import Bound, Call, Reduce, Ref
+from gradspec.ir.expr import Bound, Call, Reduce, Ref, show
 from gradspec.ir.rule import (
     Declared,
     Kind,
@@ -16,7 +16,6 @@ from gradspec.ir.rule import (
     Pending,
     Shape,
 )
-from gradspec.ir.text import show
 from gradspec.ir.walk import nodes
 from gradspec.lower.module import Type
 from tests.lower.grad_text import forward, lowered, rule, rules, value

@@ -23,7 +23,7 @@ from gradspec.plan.arrays import Expr
 from gradspec.plan.plan import RulePlan
 from gradspec.plan.planning import plan_rule
 from gradspec.plan.sharing import Words
-from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import formula
 from gradspec.targets.expressions import Scope, render
 from gradspec.targets.numpy.dialect import DIALECT
 from gradspec.targets.target import Page

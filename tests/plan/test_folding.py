@@ -11,7 +11,7 @@ import pytest
 
 from gradspec.plan.arrays import Expr, Literal, Op
 from gradspec.plan.operations import Types, folded, translate
-from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import formula
 from tests.calling import by_target, called
 from tests.targets.emission import module_of
 

@@ -7,7 +7,7 @@ import pytest
 from gradspec.plan.arrays import Expr
 from gradspec.plan.gradients import linear_terms
 from gradspec.plan.operations import Types, translate
-from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import formula
 
 UPSTREAM = ("dz", "dw")
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gradspec.ir.expr import Expr
+from gradspec.ir.expr import Expr, show
 from gradspec.ir.rule import CheckedRule, Declared, Derived, Override, Rule
-from gradspec.ir.text import show
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.stabilise import stabilise
 from gradspec.symbolic.truth import nearest

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import formula
 from gradspec.stabilise.accuracy_model import GOOD, Trial
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.sampling import as_points

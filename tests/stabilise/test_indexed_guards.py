@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gradspec.derive.indexed import complete
+from gradspec.ir.expr import show
 from gradspec.ir.rule import Rule
-from gradspec.ir.text import show
 from gradspec.lower.lowering import lower
 from gradspec.source import Source
 from gradspec.stabilise.guards import guarded

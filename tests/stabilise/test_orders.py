@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gradspec.ir.rule import CheckedRule
-from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import formula
 from tests.stabilise.rules import is_right, stable, texts
 
 

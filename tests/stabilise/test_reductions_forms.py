@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gradspec.ir.expr import Expr
+from gradspec.ir.expr import Expr, show
 from gradspec.ir.rule import Rule
-from gradspec.ir.text import show
 from gradspec.ir.unroll import unroll
 from gradspec.stabilise.names import Names, Scope, inlined
 from gradspec.stabilise.reductions import forms

@@ -9,7 +9,7 @@ import pytest
 
 from gradspec.ir.expr import Apply, Const
 from gradspec.ir.walk import names
-from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import formula
 from gradspec.stabilise.rewriting import Row, by_operator, instantiate, match, rows
 from gradspec.symbolic.enclose import defined, enclose
 

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import formula
 from gradspec.stabilise.series import polynomial_about
 from gradspec.symbolic.enclose import enclose
 from tests.stabilise.rules import stable, texts, unary

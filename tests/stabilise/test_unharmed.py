@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from gradspec.audit.points import points as audited
+from gradspec.ir.expr import show
 from gradspec.ir.rule import CheckedRule, Rule
-from gradspec.ir.text import show
 from gradspec.ir.walk import closed_cotangents, closed_outputs
 from gradspec.stabilise.accuracy_model import Trial
 from gradspec.stabilise.arithmetic_model import Machine

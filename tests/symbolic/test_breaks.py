@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradspec.ir.expr import Const
-from gradspec.ir.text import show
-from gradspec.primitives.formula import formula
+from gradspec.ir.expr import Const, show
+from gradspec.primitives.lookup import formula
 from gradspec.symbolic.breaks import Origin, Surface, surfaces
 from gradspec.symbolic.enclose import enclose, program
 from gradspec.symbolic.neighbours import Trend, approach

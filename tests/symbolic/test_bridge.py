@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sympy
 
-from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import formula
 from gradspec.symbolic.consult import to_sympy
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradspec.ir.expr import Apply, Const, Expr, Ref, Select, apply
-from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import formula
 from gradspec.symbolic.enclose import defined, enclose, middle, program
 
 X = Ref("x")

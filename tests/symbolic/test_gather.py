@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradspec.ir.expr import Apply, Expr
-from gradspec.ir.text import show
-from gradspec.primitives.formula import formula
+from gradspec.ir.expr import Apply, Expr, show
+from gradspec.primitives.lookup import formula
 from gradspec.symbolic.enclose import defined, enclose
 from gradspec.symbolic.gather import gathered
 

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from flint import arb, ctx, fmpq
 
-from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import formula
 from gradspec.symbolic.enclose import enclose
 from gradspec.symbolic.series import PRECISION, Model, NoSeries, model, rational_start
 

@@ -12,7 +12,7 @@ from flint import arb, ctx, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import formula
 from gradspec.symbolic.enclose import Program, program
 from gradspec.symbolic.truth import FORMATS, nearest, nearest_of, round_exact
 

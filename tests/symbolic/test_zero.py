@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gradspec.ir.expr import Expr
-from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import formula
 from gradspec.symbolic import consult
 from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.proof.prove import Proof, search

@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gradspec.ir.expr import Apply, Ref, const
-from gradspec.ir.text import show
+from gradspec.ir.expr import Apply, Ref, const, show
 from gradspec.primitives.lookup import ROWS
 from gradspec.primitives.row import Primitive
 from tests.calling import Array, by_target, called, cotangent

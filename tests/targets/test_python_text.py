@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from gradspec.plan.arrays import Expr, Literal, Name, Op, Where
 from gradspec.plan.operations import Types, translate
 from gradspec.plan.sharing import Known, Namer, share
-from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import formula
 from gradspec.targets.expressions import Scope, numeral, render
 from gradspec.targets.numpy.dialect import DIALECT
 from gradspec.targets.target import Page

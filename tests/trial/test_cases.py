@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gradspec.ir.expr import Ref, apply, const
-from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import formula
 from gradspec.symbolic.compare import slope
 from tests.trial.spoiling import assert_noticed
 

@@ -54,15 +54,14 @@ from gradspec.ir.expr import (
     Select,
     Size,
     apply,
+    show,
 )
 from gradspec.ir.rule import Kind
-from gradspec.ir.text import show
 from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.unroll import axis_names
 from gradspec.ir.walk import children, names, nodes, substitute, transform
 from gradspec.primitives.balls import truth
-from gradspec.primitives.formula import formula
-from gradspec.primitives.lookup import is_function, rows
+from gradspec.primitives.lookup import formula, is_function, rows
 from gradspec.symbolic.breaks import RELATIONS
 from gradspec.symbolic.compare import decimal
 from gradspec.symbolic.neighbours import borders_at, on_border

@@ -41,8 +41,7 @@ from gradspec.ir.rule import Let
 from gradspec.ir.tidy import tidy
 from gradspec.ir.unroll import axis_names, unroll
 from gradspec.ir.walk import names, nodes, size, substitute
-from gradspec.primitives.formula import formula
-from gradspec.primitives.lookup import primitive
+from gradspec.primitives.lookup import formula, primitive
 from gradspec.symbolic.recognise import (
     Values,
     common_ratio,

@@ -33,9 +33,9 @@ from gradspec.ir.expr import (
     Reduce,
     Ref,
     Select,
+    show,
 )
 from gradspec.ir.rule import Declared, Kind, Let, Override, Rule
-from gradspec.ir.text import show
 from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.unroll import axes_of, expansion
 from gradspec.ir.walk import children, expand, nodes, size, transform, with_children

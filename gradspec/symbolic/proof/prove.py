@@ -23,7 +23,7 @@ from typing import Any
 from gradspec.ir.expr import Apply, Expr, Ref
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import deep, expand, names
-from gradspec.primitives.formula import elementary
+from gradspec.primitives.lookup import elementary
 from gradspec.symbolic.breaks import bounds, conjuncts
 from gradspec.symbolic.consult import sympy_agrees
 from gradspec.symbolic.limit import Effort
