@@ -28,6 +28,7 @@ ROWS: tuple[Primitive, ...] = (
     *table_operators.ROWS,
     *table_elementary.ROWS,
     *table_algebraic.ROWS,
+    *table_elementary.TRIGONOMETRIC,
     *table_special.ROWS,
 )
 """All rows that users have a name or an operator for, family by family."""
