@@ -50,12 +50,11 @@ from gradspec.ir.rule import (
 from gradspec.ir.tidy import tidy
 from gradspec.ir.unroll import Gap, axis_names, unroll
 from gradspec.ir.walk import follows_surrogate, names, size
-from gradspec.primitives.lookup import elementary
 from gradspec.symbolic.compare import Comparison, Relation, compare, relative_digits
 from gradspec.symbolic.domain import EDGE, Limits, restrained, whole_range
 from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.neighbours import PRECISION, on_border
-from gradspec.symbolic.proof.prove import Proof, Question, Sides, by_normal_form
+from gradspec.symbolic.proof.prove import Proof, Prover
 from gradspec.symbolic.sampling import generic_points
 
 LEAST = 32
@@ -400,14 +399,13 @@ def _needed(claim: Claim, proof: Proof) -> tuple[str, ...]:
     """The assumptions without which the proof fails, as they are written."""
     rule = claim.instance.rule
     used = [a for a in rule.assumes if not a.indices]
-    question = Question(frozenset((claim.input.name,)), claim.instance.whole)
+    wrt, whole = frozenset((claim.input.name,)), claim.instance.whole
     declared, derived = tidy(claim.declared), tidy(claim.derived)
-    sides = Sides(elementary(declared), elementary(derived), question)
-    effort = Effort.of(_PRUNING)
+    prover = Prover(declared, derived, wrt, whole, Effort.of(_PRUNING))
     for one in tuple(used) if len(used) > 1 else ():
         rest = [a for a in used if a is not one]
         given = tuple(a.condition for a in rest)
-        if by_normal_form(sides, given, effort):
+        if prover.proof(given):
             used = rest
     texts = (rule.source.slice(a.span).removeprefix("assume ") for a in used)
     return tuple(dict.fromkeys(texts))

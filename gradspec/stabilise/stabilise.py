@@ -64,7 +64,7 @@ from gradspec.stabilise.names import (
     without_calls,
     without_dead_locals,
 )
-from gradspec.stabilise.ranges import with_ordered_products, with_vanishing_products
+from gradspec.stabilise.product import with_ordered_products, with_vanishing_products
 from gradspec.stabilise.reductions import IndexedProposals
 from gradspec.stabilise.rewriting import Search
 from gradspec.stabilise.sampling import (

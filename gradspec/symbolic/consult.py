@@ -1,9 +1,9 @@
 """SymPy as a consultant: the last resort of a proof, within a time limit, and forms of an
 expression that are candidates, to be measured like any other.
 
-In the main thread an alarm stops a proof; elsewhere (a thread of a notebook, a system
-without signals) it runs in a child process that is killed. A worker that was lost to it
-is replaced by one that does without (`use`). Forms are asked for of small expressions
+An alarm stops a proof; where there is none (in a thread, on a system without signals)
+SymPy counts as too slow. A worker that was lost to it is replaced by one that does
+without (`use`). Forms are asked for of small expressions
 only, so that SymPy answers long before a rule's deadline and the same on every machine.
 `simplify(1 - 1/(1 + e**x))` is NaN at 100: it proposes, measurement disposes.
 
@@ -15,19 +15,16 @@ differentiates them.
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial, reduce
 from typing import Any, TypeAlias
 
 from gradspec.ir.evaluate import evaluate
-from gradspec.ir.expr import ONE, Apply, Const, Expr, Ref, Select, show
+from gradspec.ir.expr import ONE, Apply, Const, Expr, Ref, Select
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import size
-from gradspec.primitives.lookup import formula, is_primitive, primitive
+from gradspec.primitives.lookup import is_primitive, primitive
 from gradspec.symbolic.breaks import bounds
 from gradspec.symbolic.limit import can_interrupt, in_time, uninterrupted
 
@@ -51,10 +48,8 @@ def sympy_agrees(
     Its symbols are real, and nothing is forced: ``sqrt(x**2)`` stays ``|x|``."""
     if seconds < _SHORTEST or size(left) + size(right) > _LARGEST:
         return False
-    if not _is_used[0]:
+    if not _is_used[0] or not can_interrupt():
         return None
-    if not can_interrupt():
-        return _in_child(left, right, assumes, seconds)
     with uninterrupted():  # a half-made import stays broken
         import sympy  # noqa: F401
     return in_time(seconds, lambda: _vanishes(left, right, assumes))
@@ -68,34 +63,6 @@ def _vanishes(left: Expr, right: Expr, assumes: tuple[Expr, ...]) -> bool:
         return bool(sympy.simplify(gap) == 0)
     except Exception:  # SymPy raises many kinds; none of them is a proof
         return False
-
-
-def _in_child(
-    left: Expr, right: Expr, assumes: tuple[Expr, ...], seconds: float
-) -> bool | None:
-    question = json.dumps([show(left), show(right), [show(a) for a in assumes]])
-    program = "from gradspec.symbolic.consult import answer; answer()"
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", program],
-            input=question,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return None
-    except OSError:
-        return False
-    return done.stdout.strip() == "yes"
-
-
-def answer() -> None:
-    """The child process: a question on standard input, yes or no on standard output."""
-    left, right, assumes = json.load(sys.stdin)
-    conditions = tuple(formula(text) for text in assumes)
-    print("yes" if _vanishes(formula(left), formula(right), conditions) else "no")
 
 
 # --- expressions as SymPy's -----------------------------------------------------------

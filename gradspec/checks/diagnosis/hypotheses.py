@@ -353,14 +353,9 @@ def powers(place: Place) -> Forms:
 
 def name_for_name(place: Place) -> Forms:
     """One name in the place of another."""
-    return named(place) if isinstance(place.node, Ref) else iter(())
-
-
-def named(place: Place) -> Forms:
-    """A name in the place of a part."""
-    if place is place.scene.root or not (place.around or varies(place.meant)):
+    if not isinstance(place.node, Ref) or place is place.scene.root:
         return
-    for ref in place.refs:
+    for ref in place.refs if place.around or varies(place.meant) else ():
         if ref != place.node:
             yield f"{quoted(place.node)} should be {quoted(ref)}", ref
 
@@ -537,7 +532,6 @@ HYPOTHESES: tuple[Hypothesis, ...] = (
     one_term,
     _at_each(powers),
     _at_each(name_for_name),
-    _at_each(named),
     _at_each(functions),
     any_factor,
     condition,

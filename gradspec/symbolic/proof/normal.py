@@ -28,6 +28,7 @@ from gradspec.symbolic.proof.kernels import (
     shifted,
 )
 from gradspec.symbolic.proof.ring import (
+    Facts,
     Frac,
     Poly,
     Ring,
@@ -36,7 +37,6 @@ from gradspec.symbolic.proof.ring import (
     fraction,
     primes,
 )
-from gradspec.symbolic.proof.signs import Facts
 
 _MOST_STEPS = 400
 

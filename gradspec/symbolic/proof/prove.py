@@ -28,8 +28,7 @@ from gradspec.symbolic.breaks import bounds, conjuncts
 from gradspec.symbolic.consult import sympy_agrees
 from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.proof.normal import Empty, Normal, Refine, Split
-from gradspec.symbolic.proof.ring import Frac, Poly, Ring, TooLarge, Undefined
-from gradspec.symbolic.proof.signs import Facts
+from gradspec.symbolic.proof.ring import Facts, Frac, Poly, Ring, TooLarge, Undefined
 
 NORMAL, SIMPLIFY = "normal form", "simplify"
 _BUDGET = 10.0
@@ -50,15 +49,6 @@ class Search:
 
     proof: Proof | None
     stopped: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Sides:
-    """Two expressions in elementary terms, and the claim about them."""
-
-    left: Expr
-    right: Expr
-    question: Question
 
 
 def search(
@@ -83,52 +73,26 @@ def search(
     if effort.steps <= 0:
         return Search(None, (NORMAL,))
     free = (names(left) | names(right)) if wrt is None else frozenset((wrt,))
-    sides = Sides(elementary(left), elementary(right), Question(free, whole))
-    proof = by_normal_form(sides, assumes, effort)
+    prover = Prover(left, right, free, whole, effort)
+    proof = prover.proof(assumes)
     if proof is not None:
         return Search(proof)
     late = effort.steps < 0
-    proof, late_too = _at_last(sides, assumes, effort)
+    proof, late_too = _at_last(prover, assumes)
     stopped = ((NORMAL,) if late else ()) + ((SIMPLIFY,) if late_too else ())
     return Search(proof, () if proof else stopped)
 
 
-def by_normal_form(
-    sides: Sides, assumes: tuple[Expr, ...], effort: Effort
-) -> Proof | None:
-    """A proof by normal forms, without the assumptions if they are not needed."""
-    prover = Prover(sides.left, sides.right, sides.question, effort)
-    for assumed in (False, True) if assumes else (False,):
-        given = assumes if assumed else ()
-        with deep():
-            is_proved = prover.proves(given)
-        if is_proved:
-            method = "normal form by regions" if prover.split else NORMAL
-            return Proof(method, assumed)
-    return None
-
-
-def _at_last(
-    sides: Sides, assumes: tuple[Expr, ...], effort: Effort
-) -> tuple[Proof | None, bool]:
+def _at_last(prover: Prover, assumes: tuple[Expr, ...]) -> tuple[Proof | None, bool]:
     """A proof by SymPy; and whether it was stopped."""
-    begun = process_time()
-    answer = sympy_agrees(sides.left, sides.right, assumes, effort.seconds)
+    begun, effort = process_time(), prover.effort
+    answer = sympy_agrees(prover.left, prover.right, assumes, effort.seconds)
     effort.seconds -= process_time() - begun
     return Proof(SIMPLIFY, bool(assumes)) if answer else None, answer is None
 
 
 _RESTARTS = 12
 _MOST_REGIONS = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """``wrt``: the names whose borders are left out; ``whole``: the names of
-    integers."""
-
-    wrt: frozenset[str]
-    whole: frozenset[str] = frozenset()
 
 
 class Region:
@@ -165,15 +129,33 @@ class Region:
 
 
 class Prover:
-    """One attempt within a given effort."""
+    """Two expressions, to be proved equal within a given effort. ``wrt``: the names whose
+    borders are left out; ``whole``: the names of integers.
+    """
 
     def __init__(
-        self, left: Expr, right: Expr, question: Question, effort: Effort
+        self,
+        left: Expr,
+        right: Expr,
+        wrt: frozenset[str],
+        whole: frozenset[str],
+        effort: Effort,
     ) -> None:
-        self.left, self.right, self.wrt = left, right, question.wrt
-        self.whole = frozenset(("variable", name) for name in question.whole)
-        self.effort = effort
+        self.left, self.right = elementary(left), elementary(right)
+        self.wrt, self.effort = wrt, effort
+        self.whole = frozenset(("variable", name) for name in whole)
         self.split = False
+
+    def proof(self, assumes: tuple[Expr, ...]) -> Proof | None:
+        """A proof by normal forms, without the assumptions if they are not needed."""
+        for assumed in (False, True) if assumes else (False,):
+            with deep():
+                is_proved = self.proves(assumes if assumed else ())
+            if is_proved:
+                return Proof(
+                    "normal form by regions" if self.split else NORMAL, assumed
+                )
+        return None
 
     def proves(self, assumes: tuple[Expr, ...]) -> bool:
         """True if both are equal wherever the assumptions hold and both are defined."""
