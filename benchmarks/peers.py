@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.exact import Values, plain_points
 from benchmarks.mutants import Mutant
 from gradspec.checks.check import check
-from gradspec.driver.imported import import_module
+from gradspec.driver.cache import import_module
 from gradspec.ir.rule import CheckedRule, Input, Kind, Override, Rule
 from gradspec.ir.walk import follows_surrogate
 from gradspec.plan.planning import plan_module

@@ -20,8 +20,8 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # found as a script, too
 
 from benchmarks import memory  # noqa: E402
+from gradspec.driver.cache import import_module  # noqa: E402
 from gradspec.driver.discover import discover  # noqa: E402
-from gradspec.driver.imported import import_module  # noqa: E402
 from gradspec.driver.run import compile_entries  # noqa: E402
 from gradspec.ir.rule import Rule  # noqa: E402
 from gradspec.options import Options  # noqa: E402

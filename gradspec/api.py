@@ -179,7 +179,7 @@ def load(
         ValueError: the target is not known.
         ModuleNotFoundError: the target's framework is not installed.
     """
-    from gradspec.driver.imported import import_module
+    from gradspec.driver.cache import import_module
     from gradspec.notebook.plot import give_plots
 
     (target,) = _target_names(target)

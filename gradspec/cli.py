@@ -343,14 +343,13 @@ def fmt_command(paths: tuple[str, ...], only_check: bool, diff: bool) -> None:
     Lines of 88 columns, four spaces, no needless brackets; comments stay. No formula is
     changed. A file with a syntax error is reported and left alone.
     """
-    from gradspec.driver import formatting
-    from gradspec.driver.discover import discover
+    from gradspec.driver import discover
     from gradspec.driver.write import CannotWrite
     from gradspec.report.diagnostics import printable
 
-    outcome = discover(paths)
+    outcome = discover.discover(paths)
     entries, found = outcome.value or (), outcome.diagnostics
-    files = [] if found else list(map(formatting.format_entry, entries))
+    files = [] if found else list(map(discover.format_entry, entries))
     found += tuple(d for one in files for d in one.found)
     _report((), found, (), "text")
     if [entry.data is None for entry in entries] == [False]:
@@ -360,11 +359,11 @@ def fmt_command(paths: tuple[str, ...], only_check: bool, diff: bool) -> None:
     try:
         for one in changed:
             if diff:
-                click.echo(formatting.difference(one), nl=False)
+                click.echo(discover.difference(one), nl=False)
             elif only_check:
                 click.echo(f"would format {printable(one.path)}")
             else:
-                formatting.save(one)
+                discover.save(one)
     except CannotWrite as fault:
         raise click.ClickException(printable(f"{fault}")) from fault
     word = "to format" if only_check or diff else "formatted"

@@ -7,30 +7,44 @@ is the digest of all that it rests on, gradspec itself included; the digest insi
 that of the name and the JSON. So an entry that was damaged, or belongs to another name,
 is known by its digest, and it counts as absent, as does one of another user's. Entries
 are data, never pickles, and they are written whole, so that workers share them.
+
+Emitted modules are put on disk, and imported from there, in the same folder.
 """
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
 import os
 import re
+import shutil
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar
 
 from gradspec.diagnostics import Diagnostic, error
 from gradspec.driver.workers import Lost
-from gradspec.driver.write import read_regular, replace_text
+from gradspec.driver.write import (
+    CannotWrite,
+    OutputFile,
+    needed,
+    read_regular,
+    replace_text,
+    write,
+)
 from gradspec.ir import plain
 from gradspec.ir.plain import Foreign
 from gradspec.ir.rule import CheckedRule, Verdict
 from gradspec.options import Options
 from gradspec.source import Source
 from gradspec.targets.target import Emitted
+from gradspec.trial import loading
 
 T = TypeVar("T")
 
@@ -318,3 +332,43 @@ def is_result_of(result: Any, source: Source, below: str, options: Options) -> b
         and all(m.target in options.targets for m in result.modules)
         and all(module.path == expected for module in result.modules)
     )
+
+
+# --- emitted modules ------------------------------------------------------------------
+
+
+def import_module(emitted: Emitted) -> ModuleType:
+    """The module, from a file that stays, so that tools which read source text find it;
+    the same texts give the same module object.
+    """
+    runtime = needed(emitted.target, emitted.runtime)
+    content = digest("\0".join([emitted.text, *runtime.values()]))[:16]
+    below = Path("modules", f"{emitted.target}_{content}")
+    root = (folder() or _own_folder()) / below
+    try:
+        path = put(root, emitted)
+    except CannotWrite:
+        root = _own_folder() / below
+        path = put(root, emitted)
+    for compiled in root.rglob("__pycache__"):  # no digest vouches for what is there
+        shutil.rmtree(compiled, ignore_errors=True)
+    return loading.imported(str(path), "gradspec")
+
+
+@cache
+def _own_folder() -> Path:
+    """Of this process alone, and gone with it: no other user can put modules there."""
+    own = tempfile.mkdtemp(prefix="gradspec-")
+    atexit.register(shutil.rmtree, own, ignore_errors=True)
+    return Path(own)
+
+
+def put(root: Path, emitted: Emitted) -> Path:
+    """Write the module below ``root`` and its runtime there; gives the module's
+    path."""
+    texts = {
+        emitted.path: emitted.text,
+        **needed(emitted.target, emitted.runtime),
+    }
+    write(root, [OutputFile(path, text) for path, text in texts.items()])
+    return root / emitted.path

@@ -17,19 +17,16 @@ from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gradspec.driver import cache, runners
-from gradspec.driver.imported import put
+from gradspec.driver.cache import put
 from gradspec.driver.run import compile_source
 from gradspec.driver.trials import cases, runner_of
 from gradspec.options import Options
 from gradspec.source import Source
 from gradspec.targets.target import Emitted
 from gradspec.trial.features import FEATURES, Feature, applies
-
-if TYPE_CHECKING:
-    pass
 
 MARKERS = Path(__file__).parent.parent / "trial" / "markers.grad"
 CELL_SECONDS = 240.0

@@ -1,5 +1,6 @@
 """From the paths of a command line to the `.grad` files that they mean, and from one
-file to its lowered module: all that it imports is read, parsed and lowered in order.
+file to its lowered module: all that it imports is read, parsed and lowered in order;
+or the file in the canonical layout.
 """
 
 from __future__ import annotations
@@ -9,16 +10,19 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from difflib import unified_diff
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from gradspec import pipeline
 from gradspec.diagnostics import Diagnostic, Outcome, Severity, error
-from gradspec.driver.write import read_regular
+from gradspec.driver.write import CannotWrite, read_regular, replace_text
 from gradspec.lower.lowering import SHIPPED, is_absolute, order, resolve
 from gradspec.lower.module import LoweredModule
 from gradspec.source import Source, Span
 from gradspec.syntax.nodes import Import, Module
+from gradspec.syntax.parse import parse
+from gradspec.syntax.printer import print_module
 from gradspec.targets.target import AXES, CORE, SPECIAL
 
 SUFFIX = ".grad"
@@ -357,3 +361,56 @@ def _unimportable(source: Source, item: Import, reasons: tuple[str, ...]) -> Dia
         " names a .grad file below the folder that is compiled; rules that come with"
         ' gradspec are named "gradspec:control/gradients"',
     )
+
+
+# --- the canonical layout -------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Formatted:
+    """A file's text before and after; ``after`` is None if it could not be read, for
+    the reasons in ``found``.
+    """
+
+    path: str
+    before: str
+    after: str | None
+    found: tuple[Diagnostic, ...] = ()
+
+    @property
+    def is_changed(self) -> bool:
+        return self.after is not None and self.after != self.before
+
+
+def format_entry(entry: Entry) -> Formatted:
+    """The canonical text of a file; none if it has a syntax error."""
+    source = read_entry(entry)
+    if source.value is None:
+        return Formatted(entry.display, "", None, source.diagnostics)
+    parsed = parse(source.value)
+    if parsed.value is None or parsed.failed:
+        return Formatted(entry.display, source.value.text, None, parsed.diagnostics)
+    return Formatted(entry.display, source.value.text, print_module(parsed.value))
+
+
+def save(one: Formatted) -> None:
+    """Write the canonical text in place of a file.
+
+    Raises:
+        CannotWrite: the operating system refused it.
+    """
+    if one.after is None:
+        return
+    try:
+        replace_text(Path(one.path), one.after)
+    except OSError as fault:
+        reason = fault.strerror or type(fault).__name__
+        raise CannotWrite(f"cannot write {one.path}: {reason}") from fault
+
+
+def difference(one: Formatted) -> str:
+    """A unified diff from the file's text to the canonical one."""
+    before = one.before.splitlines(keepends=True)
+    after = (one.after or "").splitlines(keepends=True)
+    lines = unified_diff(before, after, one.path, f"{one.path} (formatted)")
+    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from gradspec.diagnostics import Outcome
 from gradspec.driver import cache, runners
-from gradspec.driver.cache import FileResult
+from gradspec.driver.cache import FileResult, put
 from gradspec.driver.discover import Entry, read_entry
-from gradspec.driver.imported import put
 from gradspec.driver.run import bounded, gathered
 from gradspec.ir.plain import shelved
 from gradspec.options import Options

@@ -22,8 +22,7 @@ import click
 from gradspec import arguments
 from gradspec.diagnostics import Diagnostic
 from gradspec.driver import cache
-from gradspec.driver.cache import row
-from gradspec.driver.imported import import_module
+from gradspec.driver.cache import import_module, row
 from gradspec.driver.run import compile_rules
 from gradspec.ir.expr import show
 from gradspec.ir.plain import shelved

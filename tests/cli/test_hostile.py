@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from gradspec.driver.cache import import_module
 from gradspec.driver.discover import discover
-from gradspec.driver.imported import import_module
 from gradspec.driver.run import compile_entries
 from gradspec.options import Options
 from gradspec.symbolic.limit import GRACE

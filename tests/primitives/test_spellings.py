@@ -14,7 +14,7 @@ import pytest
 
 from gradspec.audit.measure import Truth, errors, units
 from gradspec.derive.indexed import complete
-from gradspec.driver.imported import import_module
+from gradspec.driver.cache import import_module
 from gradspec.ir.expr import Apply, Ref
 from gradspec.ir.rule import NoGradient, Pending, Rule
 from gradspec.primitives.lookup import primitive
