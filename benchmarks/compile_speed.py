@@ -45,7 +45,8 @@ def run(arguments: list[str], cache: str) -> tuple[float, str]:
 def stabilising(path: str) -> Iterator[tuple[str, float]]:
     """Each rule, and the seconds for it: all targets share the result."""
     from gradspec import pipeline
-    from gradspec.driver.discover import discover, load, read
+    from gradspec.driver.discover import discover, read
+    from gradspec.driver.load import load
     from gradspec.options import Options
     from gradspec.stabilise.stabilise import stabilise
 

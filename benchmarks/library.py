@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gradspec.derive.indexed import complete
-from gradspec.driver.discover import load
+from gradspec.driver.load import load
 from gradspec.ir.rule import Rule
 from gradspec.source import Source
 

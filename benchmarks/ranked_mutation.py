@@ -18,7 +18,7 @@ from benchmarks.score import EQUIVALENT, KILLED, SURVIVED
 from gradspec.checks.check import check
 from gradspec.checks.instances import Instance, Instances
 from gradspec.derive.indexed import complete
-from gradspec.driver.discover import load
+from gradspec.driver.load import load
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Declared, Derived, Rule, Status
 from gradspec.ir.unroll import Small, axis_names

@@ -343,13 +343,14 @@ def fmt_command(paths: tuple[str, ...], only_check: bool, diff: bool) -> None:
     Lines of 88 columns, four spaces, no needless brackets; comments stay. No formula is
     changed. A file with a syntax error is reported and left alone.
     """
-    from gradspec.driver import discover
+    from gradspec.driver import load
+    from gradspec.driver.discover import discover
     from gradspec.driver.write import CannotWrite
     from gradspec.report.diagnostics import printable
 
-    outcome = discover.discover(paths)
+    outcome = discover(paths)
     entries, found = outcome.value or (), outcome.diagnostics
-    files = [] if found else list(map(discover.format_entry, entries))
+    files = [] if found else list(map(load.format_entry, entries))
     found += tuple(d for one in files for d in one.found)
     _report((), found, (), "text")
     if [entry.data is None for entry in entries] == [False]:
@@ -359,11 +360,11 @@ def fmt_command(paths: tuple[str, ...], only_check: bool, diff: bool) -> None:
     try:
         for one in changed:
             if diff:
-                click.echo(discover.difference(one), nl=False)
+                click.echo(load.difference(one), nl=False)
             elif only_check:
                 click.echo(f"would format {printable(one.path)}")
             else:
-                discover.save(one)
+                load.save(one)
     except CannotWrite as fault:
         raise click.ClickException(printable(f"{fault}")) from fault
     word = "to format" if only_check or diff else "formatted"

@@ -9,6 +9,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
+SHIPPED = "gradspec:"
+"""Prefix of the rules that come with gradspec: ``gradspec:control/gradients``."""
+
 
 @dataclass(frozen=True, slots=True)
 class Span:

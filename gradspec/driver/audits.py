@@ -134,7 +134,7 @@ def _rules(
     the file has been compiled without errors.
     """
     from gradspec import pipeline
-    from gradspec.driver.discover import load
+    from gradspec.driver.load import load
 
     source = read_entry(entry).value
     module = load(source, entry.root).module if source else None

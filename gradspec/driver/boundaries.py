@@ -19,7 +19,8 @@ from gradspec.checks.instances import Instance, typical
 from gradspec.derive.indexed import complete
 from gradspec.diagnostics import Outcome
 from gradspec.driver import cache
-from gradspec.driver.discover import Entry, load, read_entry
+from gradspec.driver.discover import Entry, read_entry
+from gradspec.driver.load import load
 from gradspec.driver.run import bounded, gathered
 from gradspec.ir.expr import Ref
 from gradspec.ir.plain import shelved

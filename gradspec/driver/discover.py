@@ -1,7 +1,4 @@
-"""From the paths of a command line to the `.grad` files that they mean, and from one
-file to its lowered module: all that it imports is read, parsed and lowered in order;
-or the file in the canonical layout.
-"""
+"""From the paths of a command line to the `.grad` files that they mean."""
 
 from __future__ import annotations
 
@@ -9,20 +6,13 @@ import keyword
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from difflib import unified_diff
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from gradspec import pipeline
 from gradspec.diagnostics import Diagnostic, Outcome, Severity, error
-from gradspec.driver.write import CannotWrite, read_regular, replace_text
-from gradspec.lower.lowering import SHIPPED, is_absolute, order, resolve
-from gradspec.lower.module import LoweredModule
-from gradspec.source import Source, Span
-from gradspec.syntax.nodes import Import, Module
-from gradspec.syntax.parse import parse
-from gradspec.syntax.printer import print_module
+from gradspec.driver.write import read_regular
+from gradspec.source import SHIPPED, Source, Span
 from gradspec.targets.target import AXES, CORE, SPECIAL
 
 SUFFIX = ".grad"
@@ -277,140 +267,3 @@ def _diagnostic(code: str, headline: str, help: str = "") -> Diagnostic:
 
 def _fault(code: str, headline: str, help: str = "") -> Outcome[Any]:
     return Outcome(None, (_diagnostic(code, headline, help),))
-
-
-# --- imports --------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Closure:
-    """The files read so far (the only state, and it is local to one call)."""
-
-    root: str
-    sources: dict[str, Source] = field(default_factory=dict)
-    modules: dict[str, Module] = field(default_factory=dict)
-    found: list[Diagnostic] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """A lowered file; ``sources`` are the texts that it imported, by path."""
-
-    module: LoweredModule | None
-    sources: dict[str, Source]
-    diagnostics: tuple[Diagnostic, ...]
-
-
-def load(source: Source, root: str) -> Loaded:
-    """Parse and lower ``source`` after everything that it imports, which stands below
-    the folder ``root``.
-    """
-    closure = _Closure(root)
-    _collect(source, closure)
-    ordered = order(closure.modules)
-    closure.found.extend(ordered.diagnostics)
-    lowered: dict[str, LoweredModule] = {}
-    for key in ordered.value or ():
-        outcome = pipeline.lower_module(closure.modules[key], lowered)
-        closure.found.extend(outcome.diagnostics)
-        if outcome.value is not None:
-            lowered[key] = outcome.value
-    imported = {key: s for key, s in closure.sources.items() if key != source.path}
-    return Loaded(
-        lowered.get(source.path), imported, tuple(dict.fromkeys(closure.found))
-    )
-
-
-def _collect(source: Source, closure: _Closure) -> None:
-    """Depth first; a file that is met again (a cycle, a diamond) is not read again."""
-    closure.sources[source.path] = source
-    parsed = pipeline.read_module(source)
-    closure.found.extend(parsed.diagnostics)
-    if parsed.value is None:
-        return
-    closure.modules[source.path] = parsed.value
-    for item in parsed.value.items:
-        if isinstance(item, Import):
-            _follow(source, item, closure)
-
-
-def _follow(source: Source, item: Import, closure: _Closure) -> None:
-    if is_absolute(item.path):
-        closure.found.append(_unimportable(source, item, ("the path is absolute",)))
-        return
-    key = resolve(source.path, item.path)
-    if key in closure.sources:
-        return
-    outcome = read_imported(key, closure.root)
-    if outcome.value is not None:
-        _collect(outcome.value, closure)
-        return
-    reasons = tuple(d.headline for d in outcome.diagnostics)
-    closure.found.append(_unimportable(source, item, reasons))
-
-
-def _unimportable(source: Source, item: Import, reasons: tuple[str, ...]) -> Diagnostic:
-    return error(
-        "GS609",
-        f'cannot import from "{item.path}"',
-        source,
-        item.path_span,
-        label="this file",
-        notes=reasons,
-        help="the path is relative to the file that imports, with / between folders, and"
-        " names a .grad file below the folder that is compiled; rules that come with"
-        ' gradspec are named "gradspec:control/gradients"',
-    )
-
-
-# --- the canonical layout -------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Formatted:
-    """A file's text before and after; ``after`` is None if it could not be read, for
-    the reasons in ``found``.
-    """
-
-    path: str
-    before: str
-    after: str | None
-    found: tuple[Diagnostic, ...] = ()
-
-    @property
-    def is_changed(self) -> bool:
-        return self.after is not None and self.after != self.before
-
-
-def format_entry(entry: Entry) -> Formatted:
-    """The canonical text of a file; none if it has a syntax error."""
-    source = read_entry(entry)
-    if source.value is None:
-        return Formatted(entry.display, "", None, source.diagnostics)
-    parsed = parse(source.value)
-    if parsed.value is None or parsed.failed:
-        return Formatted(entry.display, source.value.text, None, parsed.diagnostics)
-    return Formatted(entry.display, source.value.text, print_module(parsed.value))
-
-
-def save(one: Formatted) -> None:
-    """Write the canonical text in place of a file.
-
-    Raises:
-        CannotWrite: the operating system refused it.
-    """
-    if one.after is None:
-        return
-    try:
-        replace_text(Path(one.path), one.after)
-    except OSError as fault:
-        reason = fault.strerror or type(fault).__name__
-        raise CannotWrite(f"cannot write {one.path}: {reason}") from fault
-
-
-def difference(one: Formatted) -> str:
-    """A unified diff from the file's text to the canonical one."""
-    before = one.before.splitlines(keepends=True)
-    after = (one.after or "").splitlines(keepends=True)
-    lines = unified_diff(before, after, one.path, f"{one.path} (formatted)")
-    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)

@@ -70,7 +70,7 @@ def compile_rules(
     anything is wrong.
     """
     from gradspec import pipeline
-    from gradspec.driver.discover import load
+    from gradspec.driver.load import load
 
     root = Entry(source.path, below).root
     loaded = in_time(options.budget, lambda: load(source, root))

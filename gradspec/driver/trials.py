@@ -103,7 +103,7 @@ def cases(
     only.
     """
     from gradspec import pipeline
-    from gradspec.driver.discover import load
+    from gradspec.driver.load import load
     from gradspec.plan.gradients import is_linear
     from gradspec.plan.planning import plan_module
     from gradspec.trial.cases import conformance_case, trial_case

@@ -20,7 +20,7 @@ from gradspec.lower.module import (
 )
 from gradspec.lower.rules import lower_function, lower_rule
 from gradspec.primitives.lookup import is_function
-from gradspec.source import Span
+from gradspec.source import SHIPPED, Span
 from gradspec.syntax import nodes
 
 Definition = nodes.RuleDef | nodes.FunctionDef
@@ -190,9 +190,6 @@ def _imported(
 # --- files ----------------------------------------------------------------------------
 
 K = TypeVar("K")
-
-SHIPPED = "gradspec:"
-"""Prefix of the rules that come with gradspec: ``gradspec:control/gradients``."""
 
 
 def resolve(importer: str, path: str) -> str:

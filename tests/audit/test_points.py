@@ -8,7 +8,7 @@ from gradspec.audit.points import CORE
 from gradspec.audit.quantities import quantities
 from gradspec.audit.question import Question, question
 from gradspec.derive.indexed import complete
-from gradspec.driver.discover import load
+from gradspec.driver.load import load
 from gradspec.ir.rule import Rule
 from gradspec.source import Source
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from gradspec import pipeline
-from gradspec.driver.discover import load, read
+from gradspec.driver.discover import read
+from gradspec.driver.load import load
 from gradspec.ir.rule import CheckedRule
 from gradspec.options import Options
 from gradspec.trial.cases import trial_case

@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 import pytest
 
-from gradspec.driver.discover import MAX_BYTES, discover, load, read
+from gradspec.driver.discover import MAX_BYTES, discover, read
+from gradspec.driver.load import load
 from gradspec.report.diagnostics import render
 from gradspec.source import Source
 

@@ -13,7 +13,7 @@ import pytest
 
 from gradspec.driver import conforming
 from gradspec.driver.cache import Shelf
-from gradspec.driver.discover import load
+from gradspec.driver.load import load
 from gradspec.driver.trials import RUNNERS
 from gradspec.ir.walk import closed_outputs, names
 from gradspec.options import Options
