@@ -322,7 +322,8 @@ def _types(rule: Rule, constants: Iterable[str]) -> Types:
     variables: list[Input | Output] = [*rule.inputs, *rule.outputs]
     sizes = {a for v in variables for a in v.shape.axes if isinstance(a, str)}
     scalars = of(Kind.STATIC, Kind.STATIC_INT).union(constants, sizes)
-    return Types(scalars, of(Kind.INT), of(Kind.BOOL))
+    integers = of(Kind.INT, Kind.STATIC_INT).union(sizes)
+    return Types(scalars, integers, of(Kind.BOOL))
 
 
 def _sizes(rule: Rule) -> tuple[AxisSize, ...]:

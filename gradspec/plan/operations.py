@@ -44,7 +44,9 @@ ZERO, ONE = Literal(Fraction(0)), Literal(Fraction(1))
 
 @dataclass(frozen=True, slots=True)
 class Types:
-    """Names that are no floating tensors: Python numbers, tensors of other kinds."""
+    """Names that are no floating tensors: Python numbers, tensors of other kinds. An
+    integer may be one or the other.
+    """
 
     scalars: frozenset[str]
     integers: frozenset[str]
@@ -165,7 +167,7 @@ def _is_discrete(value: Expr, types: Types) -> bool:
         case Rearranged(arg=arg):
             return _is_discrete(arg, types)
         case Name(id=name):
-            return name in types.integers or name in types.booleans
+            return name in types.integers | types.booleans and name not in types.scalars
         case Op(primitive=op) if primitive(op).result == "bool":
             return not is_scalar(value, types)
         case Where(then=then, other=other):
