@@ -15,10 +15,20 @@ import jax
 import jax.extend
 import jax.numpy as jnp
 import numpy as np
-from conforming import Register, emptied, jax_module, main, require, rows, unused
+from conforming import (
+    EAGER,
+    Register,
+    emptied,
+    first_of,
+    jax_module,
+    main,
+    require,
+    rows,
+    transforms,
+    unused,
+)
 from jax.experimental import checkify
 from setting_jax import Setting
-from transforms import EAGER, first_of, transforms
 
 feature = Register()
 DEVICES = 8

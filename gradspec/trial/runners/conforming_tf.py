@@ -15,9 +15,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
 import tensorflow as tf
-from conforming import emptied, main, require, tf_module, unused
+from conforming import EAGER, emptied, main, require, tf_module, unused
 from setting_tf import ZERO, Setting, feature
-from transforms import EAGER
 
 _accumulator = tf.autodiff.ForwardAccumulator
 Tangents = Any
