@@ -178,15 +178,16 @@ def to_ball(value: Any) -> Value:
     return arb(int(value) if isinstance(value, bool) else value)
 
 
-_FAR = 1 << 12
-"""Exponents of 2 beyond which no floating-point format has a number."""
+_FAR = 1 << 14
+"""A power of 2 beyond all floating-point formats (float64 has 1024, quadruple 16384)."""
 
 
 def middle(ball: Any) -> Fraction:
     """The centre of a finite ball; ``exp(±1e30)``, whose digits fill no memory, is
     brought nearer."""
-    man, exp = ball.mid().man_exp()
-    return Fraction(int(man)) * Fraction(2) ** max(-_FAR, min(int(exp), _FAR))
+    man, exp = map(int, ball.mid().man_exp())
+    size = man.bit_length()
+    return Fraction(man) * Fraction(2) ** (max(-_FAR, min(exp + size, _FAR)) - size)
 
 
 def ball_around(value: float, radius: float) -> Value:
