@@ -353,7 +353,7 @@ def _is_worth(pattern: _Pattern) -> bool:
     """False for a multiple of a single reference, which is no shorter by another
     name."""
     parts = pattern.parts
-    if parts.guards or not parts.powers:
+    if parts.guards or not (parts.powers and parts.number):
         return False
     composite = [f for f in parts.powers if not isinstance(f, Ref | Const | Idx)]
     return bool(composite) or len(parts.powers) > 1

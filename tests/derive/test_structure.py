@@ -237,3 +237,12 @@ def test_linear_by_form() -> None:
     for text in ("x", "dy * dy", "abs(dy)", "x / dy", "dy + 1", "x if dy > 0 else dy"):
         assert not is_linear(formula(text), upstream), text
     assert is_linear(Const(Fraction(0)), upstream)
+
+
+def test_a_local_that_is_zero_is_no_factor_of_others() -> None:
+    text = """
+        rule f(x[..., n], a[..., n], b[..., n], k: static = 2) -> y[..., n]:
+            h[i] = ((-1 - -1) / max(a[i], k))
+            y[i] = max(0.5, (2 * (b[i] * 0.5) + (max(h[j] for j) - (k + 1e30))))
+        """
+    assert derived(text)["db"].startswith("dy[i] if b[i] + ")
