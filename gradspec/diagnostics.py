@@ -157,7 +157,7 @@ _ROUNDED = "GS416"
 _COMMENT = re.compile(r"#\s*gradspec:\s*ignore\[([^\]#]*)\]\s*$")
 
 
-def kept(
+def not_ignored(
     found: Iterable[Diagnostic], ignored: tuple[str, ...]
 ) -> tuple[Diagnostic, ...]:
     """The findings that are not ignored; ``ignored`` are the codes of the option."""

@@ -16,7 +16,7 @@ from gradspec.checks import second_order
 from gradspec.checks.check import AGAIN, check, examined
 from gradspec.checks.diagnosis.wording import tried
 from gradspec.derive.indexed import complete
-from gradspec.diagnostics import Diagnostic, Outcome, error, kept, warning
+from gradspec.diagnostics import Diagnostic, Outcome, error, not_ignored, warning
 from gradspec.ir.plain import remembered
 from gradspec.ir.rule import CheckedRule, Rule, Status
 from gradspec.ir.walk import deep
@@ -114,7 +114,7 @@ def _heeded(
     """A checked rule without the ignored diagnostics. A refuted gradient without a
     remaining error differs by rounding only (GS416), and agrees.
     """
-    found = kept(outcome.diagnostics, ignored)
+    found = not_ignored(outcome.diagnostics, ignored)
     if outcome.value is None or any(d.is_error for d in found):
         return replace(outcome, diagnostics=found)
     verdicts = tuple(
@@ -344,7 +344,9 @@ def compile_module(module: LoweredModule, source: Source, options: Options) -> C
         return Compiled(rules, (), found)
     emitted = emit_module(source, rules, options, clock)
     modules = () if emitted.failed else emitted.value or ()
-    return Compiled(rules, modules, found + kept(emitted.diagnostics, options.ignored))
+    return Compiled(
+        rules, modules, found + not_ignored(emitted.diagnostics, options.ignored)
+    )
 
 
 def _unproved(checked: CheckedRule) -> Iterable[Diagnostic]:

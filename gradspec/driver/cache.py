@@ -226,7 +226,7 @@ def _grammars(package: Path) -> list[Path]:
     return [path for place in beside for path in place.glob("*.lark")]
 
 
-# --- results --------------------------------------------------------------------------
+# --- results as data ------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from gradspec.diagnostics import Diagnostic, Outcome, kept
+from gradspec.diagnostics import Diagnostic, Outcome, not_ignored
 from gradspec.driver import cache
 from gradspec.driver.cache import FileResult, lost, row, too_long
 from gradspec.driver.discover import Entry, read_entry, read_imported
@@ -80,7 +80,7 @@ def compile_rules(
         return pipeline.Compiled((), (), loaded.diagnostics), loaded.sources
     module = replace(loaded.module, rules=loaded.module.rules[share])
     compiled = pipeline.compile_module(module, replace(source, path=below), options)
-    found = kept(loaded.diagnostics, options.ignored) + compiled.diagnostics
+    found = not_ignored(loaded.diagnostics, options.ignored) + compiled.diagnostics
     failed = any(d.is_error for d in found)
     modules = () if failed else compiled.modules
     return pipeline.Compiled(compiled.rules, modules, found), loaded.sources

@@ -43,9 +43,9 @@ class Node(Numbered):
 
     def __post_init__(self) -> None:
         values = self._values()
-        self._made((type(self), *map(_numbered, values)), tuple(_nodes_of(values)))
+        self._set_key((type(self), *map(_numbered, values)), tuple(_nodes_of(values)))
 
-    def _made(self, made: tuple[object, ...], parts: tuple[Expr, ...]) -> None:
+    def _set_key(self, made: tuple[object, ...], parts: tuple[Expr, ...]) -> None:
         object.__setattr__(self, "key", key_of(made))
         object.__setattr__(self, "parts", parts)
         object.__setattr__(self, "names", names(*parts))
@@ -98,7 +98,7 @@ class Name(Node):
     id: str
 
     def __post_init__(self) -> None:
-        self._made((Name, self.id), ())
+        self._set_key((Name, self.id), ())
         object.__setattr__(self, "names", (self.id,))
 
 
@@ -118,7 +118,7 @@ class Op(Node):
 
     def __post_init__(self) -> None:
         """As of any node, in a third of the time: most nodes are operations."""
-        self._made((Op, self.primitive, *map(number_of, self.args)), self.args)
+        self._set_key((Op, self.primitive, *map(number_of, self.args)), self.args)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -316,14 +316,14 @@ def _constants(rule: Rule) -> dict[str, ir.Expr]:
 
 
 def _types(rule: Rule, constants: Iterable[str]) -> Types:
-    def of(*kinds: Kind) -> frozenset[str]:
+    def names_of(*kinds: Kind) -> frozenset[str]:
         return frozenset(i.name for i in rule.inputs if i.kind in kinds)
 
     variables: list[Input | Output] = [*rule.inputs, *rule.outputs]
     sizes = {a for v in variables for a in v.shape.axes if isinstance(a, str)}
-    scalars = of(Kind.STATIC, Kind.STATIC_INT).union(constants, sizes)
-    integers = of(Kind.INT, Kind.STATIC_INT).union(sizes)
-    return Types(scalars, integers, of(Kind.BOOL))
+    scalars = names_of(Kind.STATIC, Kind.STATIC_INT).union(constants, sizes)
+    integers = names_of(Kind.INT, Kind.STATIC_INT).union(sizes)
+    return Types(scalars, integers, names_of(Kind.BOOL))
 
 
 def _sizes(rule: Rule) -> tuple[AxisSize, ...]:

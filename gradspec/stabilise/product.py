@@ -248,10 +248,12 @@ def with_vanishing_products(
     for trial in trials:
         lost = np.isnan(trial.values(start.form)) & np.isfinite(trial.condition.value)
         if lost.any():
-            yield from _without_nan(start.form, _at(trial, np.flatnonzero(lost)))
+            yield from _without_nan(
+                start.form, _at_some_rows(trial, np.flatnonzero(lost))
+            )
 
 
-def _at(trial: Trial, rows: Any) -> Trial:
+def _at_some_rows(trial: Trial, rows: Any) -> Trial:
     """The trial restricted to a few of its points."""
     some = np.zeros(len(trial.points), dtype=bool)
     some[rows[:: max(1, len(rows) // _ROWS)]] = True
@@ -474,11 +476,11 @@ def _factors(expr: Expr, is_apart: bool = True) -> Product:
     """The factors; with ``is_apart`` a sum of two squares is its norm twice."""
     found = product(expr)
     sides = (found.above, found.below) if is_apart else ()
-    apart = [tuple(f for factor in side for f in _apart(factor)) for side in sides]
+    apart = [tuple(f for factor in side for f in _as_norms(factor)) for side in sides]
     return Product(found.number, *apart) if is_apart else found
 
 
-def _apart(factor: Expr) -> tuple[Expr, ...]:
+def _as_norms(factor: Expr) -> tuple[Expr, ...]:
     match factor:
         case Apply(op="add", args=(a, b)):
             one, other = (ONE if x == ONE else base_of_square(x) for x in (a, b))

@@ -158,7 +158,7 @@ class Search:
                 found[current] = None
         waiting = deque(found)
         while waiting and len(found) < budget:
-            for form in self._around(waiting.popleft()):
+            for form in self._outermost_first(waiting.popleft()):
                 if form not in found and len(found) < budget:
                     found[form] = None
                     waiting.append(form)
@@ -173,7 +173,7 @@ class Search:
             if not is_detour:
                 yield replaced(expr, node, new)
 
-    def _around(self, expr: Expr) -> Iterator[Expr]:
+    def _outermost_first(self, expr: Expr) -> Iterator[Expr]:
         """``expr`` with any one rewrite, outer places first: ``asinh`` is recognised at
         its root.
         """

@@ -3,8 +3,8 @@ expression that are candidates, to be measured like any other.
 
 An alarm stops a proof; where there is none (in a thread, on a system without signals)
 SymPy counts as too slow. A worker that was lost to it is replaced by one that does
-without (`use`). Forms are asked for of small expressions
-only, so that SymPy answers long before a rule's deadline and the same on every machine.
+without (`use`). Forms are asked for of small expressions only, so that SymPy answers
+long before a rule's deadline, and the same on every machine.
 `simplify(1 - 1/(1 + e**x))` is NaN at 100: it proposes, measurement disposes.
 
 Every name becomes a real symbol (positive, negative, … where the assumptions say so

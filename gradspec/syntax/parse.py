@@ -177,7 +177,7 @@ def _start(head: Line) -> str:
 
 def _line_fault(line: Line, start: str) -> Iterator[Fault]:
     if start == "module" and line.first not in ITEM_WORDS:
-        yield _outside(line)
+        yield _misplaced_line(line)
         return
     try:
         run(_with_end(line), start)
@@ -187,7 +187,7 @@ def _line_fault(line: Line, start: str) -> Iterator[Fault]:
         yield explain(Stop(line, stopped.index, stopped.expected))
 
 
-def _outside(line: Line) -> Fault:
+def _misplaced_line(line: Line) -> Fault:
     """A line at the margin that begins no item."""
     headline = "this line stands outside every rule"
     help = "at the margin stand `rule …`, `def …` and `from … import …`"

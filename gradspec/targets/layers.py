@@ -134,7 +134,7 @@ def _default(i: Input, kind: str) -> str:
     return str(i.default.numerator) if kind == "int" else numeral(i.default)[0]
 
 
-def kept(layer: Layer, sizes: Iterable[str]) -> Lines:
+def stored_arguments(layer: Layer, sizes: Iterable[str]) -> Lines:
     """The constructor arguments of the layer, stored as attributes."""
     names = [*sizes, *(i.name for i in layer.program.statics)]
     lines = [f"self.{layer.public(n)} = {layer.public(n)}" for n in names]

@@ -1,4 +1,4 @@
-"""Long statements on several lines of at most 88 columns, in Black's manner.
+"""Long statements on several lines of at most 88 columns.
 
 ``statement`` takes a statement on one line. If that is too long, the contents of a pair
 of brackets move to lines of their own: to one if they fit on it, otherwise each argument
@@ -150,7 +150,7 @@ class _Statement:
         return last, last
 
     def _inside(self, first: int, last: int, indent: int, tail: str = "") -> list[str]:
-        """What stands between brackets, and a comma as its ``tail``."""
+        """The lines of a slice between brackets; ``tail`` is the comma behind it."""
         line = " " * indent + self._slice(first, last) + tail
         if len(line) <= WIDTH:
             return [line]

@@ -86,7 +86,7 @@ def _at_points(rule: Rule) -> Iterator[dict[str, Any]]:
         for chosen, checked in ((members, False), (smooth, True)):
             for run in [chosen] if is_batched else [[point] for point in chosen]:
                 if run:
-                    made = call(scalars, given(rule, run), checked)
+                    made = call(scalars, drawn_at(rule, run), checked)
                     largest = (max(map(abs, point.values())) for point in run)
                     scale = [max(1.0, float(number)) / 10 for number in largest]
                     yield made | {"checked": checked, "scale": scale}
@@ -358,7 +358,7 @@ def attempt(
     return Drawn(batches, cells, tuple(_points(rule, sizes, batches, cells)))
 
 
-def given(rule: Rule, points: Sequence[Mapping[str, Fraction]]) -> Drawn:
+def drawn_at(rule: Rule, points: Sequence[Mapping[str, Fraction]]) -> Drawn:
     """A call of an elementwise rule at points with equal statics: a vector of them, or
     one of them where an input has no batch axes.
     """

@@ -252,7 +252,7 @@ def _layer(layer: Layer, page: Page) -> Definition:
         "",
         f"    def __init__({', '.join(['self', *arguments, '**kwargs: object'])}) -> None:",
         "        super().__init__(**kwargs)",
-        *indented(indented(layers.kept(layer, sizes))),
+        *indented(indented(layers.stored_arguments(layer, sizes))),
         "",
         *indented(_build(layer, page)),
         "",
@@ -346,8 +346,8 @@ def _shape(layer: Layer, output: Output, page: Page) -> str:
             return f"tuple({_shapes(layer)[i.name]})"
     batch = list(dict.fromkeys(_batch(layer, i) for i in spread))
     if not own:
-        return _whole(batch, page)
-    first = [f"*{_joined(batch, page)}"] if batch else []
+        return _batch_shape(batch, page)
+    first = [f"*{_joint_shape(batch, page)}"] if batch else []
     return f"({', '.join([*first, *own])}{'' if first or own[1:] else ','})"
 
 
@@ -365,14 +365,14 @@ def _batch(layer: Layer, i: Input) -> str:
     return f"{name}[:-{count}]" if count else name
 
 
-def _joined(batch: Lines, page: Page) -> str:
+def _joint_shape(batch: Lines, page: Page) -> str:
     if len(batch) == 1:
         return batch[0]
     return f"{page.core('broadcast_shape')}({', '.join(batch)})"
 
 
-def _whole(batch: Lines, page: Page) -> str:
+def _batch_shape(batch: Lines, page: Page) -> str:
     """The shape of an output that has batch axes alone. Keras may pass a list."""
     if not batch:
         return "()"
-    return f"tuple({batch[0]})" if len(batch) == 1 else _joined(batch, page)
+    return f"tuple({batch[0]})" if len(batch) == 1 else _joint_shape(batch, page)

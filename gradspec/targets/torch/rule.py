@@ -471,7 +471,7 @@ def _layer(layer: Layer) -> Definition:
 
 
 def _constructor(layer: Layer) -> Lines:
-    lines = ["super().__init__()", *layers.kept(layer, layer.sizes)]
+    lines = ["super().__init__()", *layers.stored_arguments(layer, layer.sizes)]
     for i in layer.params:
         empty = f"torch.empty({layers.shape(layer, i)}, device=device, dtype=dtype)"
         lines.append(f"self.{layer.public(i.name)} = torch.nn.Parameter({empty})")

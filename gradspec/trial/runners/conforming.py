@@ -331,10 +331,10 @@ def transforms(library: Any) -> dict[str, Run]:
         return found
 
     def grad_of_vmap(s: Any) -> Any:
-        def whole(*floats: Any) -> Any:
+        def total_of_two(*floats: Any) -> Any:
             return vmap(s.total)(*(s.stack([x, x]) for x in floats)).sum()
 
-        return [g / 2 for g in grad(whole, s.every)(*s.floats)]
+        return [g / 2 for g in grad(total_of_two, s.every)(*s.floats)]
 
     def jvp_of_vmap(s: Any) -> Any:
         def push(tangents: Any) -> Any:
