@@ -264,8 +264,9 @@ def _terms(expr: ir.Expr) -> list[ir.Expr]:
 
 
 def _distributed(t: Translation, bounds: Bounds, body: ir.Expr) -> list[ir.Expr]:
-    """The terms of ``g[i, j] * (x[i, l] - z[j, l])``: the difference over all three
-    indices would be larger than all of its parts; each term is a contraction.
+    """The terms of ``g[i, j] * (x[i, l] + z[j, l])``: the sum over all three indices
+    would be larger than all of its parts; each term is a contraction. A difference
+    stays whole: distributed, it would lose the digits of what its terms share.
     """
     parts = _product(body)
     for at, factor in enumerate(parts.above):
@@ -274,9 +275,17 @@ def _distributed(t: Translation, bounds: Bounds, body: ir.Expr) -> list[ir.Expr]
         rest = [*parts.above[:at], *parts.above[at + 1 :]]  # it may occur there again
         others = [axes_of(t.value(f)) for f in rest]
         is_larger = all(axes_of(t.value(term)) < whole for term in terms)
-        if len(terms) > 1 and is_larger and not any(whole <= o for o in others):
+        is_lean = is_larger and not any(whole <= o for o in others)
+        if len(terms) > 1 and is_lean and len({*map(_is_negative, terms)}) == 1:
             return [_multiplied(parts, [*rest, term]) for term in terms]
     return []
+
+
+def _is_negative(term: ir.Expr) -> bool:
+    parts = _product(term)
+    return parts.negative ^ any(
+        isinstance(f, ir.Const) and f.value < 0 for f in (*parts.above, *parts.below)
+    )
 
 
 def _multiplied(parts: _Product, above: list[ir.Expr]) -> ir.Expr:
