@@ -268,8 +268,8 @@ _KEYS: dict[str, tuple[str, Callable[[object], bool]]] = {
 _TAKEN = {
     "compile": ("paths", "targets", "out", "strict", "budget", "ignored"),
     "check": ("paths", "strict", "budget", "ignored"),
-    "test": ("paths", "targets", "budget"),
-    "audit": ("paths", "targets", "budget"),
+    "test": ("paths", "targets", "budget", "ignored"),
+    "audit": ("paths", "targets", "budget", "ignored"),
     "fmt": ("paths",),
 }
 """Parameters of each command that the table sets."""

@@ -213,7 +213,7 @@ def check_command(
     is_flag=True,
     help="Take the rules, and built-in markers, through every feature of a framework.",
 )
-@arguments.options(Options, "budget")
+@arguments.options(Options, "ignored", "budget")
 @arguments.jobs
 @arguments.style("json", "github")
 def test_command(
@@ -287,7 +287,7 @@ def _conformed(work: _Work, cases: tuple[Any, ...], style: str) -> tuple[bool, b
     metavar="T",
     help="Fail on an error beyond so many tolerances (4 is good), or no number.",
 )
-@arguments.options(Options, "budget")
+@arguments.options(Options, "ignored", "budget")
 @arguments.jobs
 @arguments.style("json")
 def audit_command(

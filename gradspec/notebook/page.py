@@ -102,7 +102,9 @@ def _finding(found: Diagnostic) -> str:
     from rich.terminal_theme import TerminalTheme
     from rich.text import Text
 
-    console = Console(record=True, file=StringIO(), width=10_000)
+    console = Console(
+        record=True, file=StringIO(), width=10_000, force_jupyter=False
+    )  # in Jupyter it would show the text itself, beside the cell's result
     console.print(Text.from_ansi(render(found)), soft_wrap=True)
     pre = '<pre style="overflow-x: auto; line-height: 1.3">{code}</pre>'
     theme = TerminalTheme((255, 255, 255), (0, 0, 0), _ANSI)

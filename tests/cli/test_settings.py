@@ -65,10 +65,15 @@ def test_a_wrong_table_is_refused(project: Path, line: str, message: str) -> Non
     assert result.exit_code == 1 and message in result.stderr
 
 
-def test_codes_of_the_table_are_ignored(project: Path) -> None:
-    (project / "pyproject.toml").write_text(TABLE + 'ignore = ["GS408"]', "utf-8")
-    result = run("check")
-    assert result.exit_code == 0 and result.stderr == ""
+def test_codes_are_ignored_by_every_command(project: Path) -> None:
+    table, options = TABLE + 'ignore = ["GS408"]', ("--ignore", "GS408")
+    for command in ("compile", "check", "test", "audit"):
+        (project / "pyproject.toml").write_text(TABLE, "utf-8")
+        results = [run(command, *options)]
+        (project / "pyproject.toml").write_text(table, "utf-8")
+        results.append(run(command))
+        for result in results:
+            assert result.exit_code == 0 and "GS408" not in result.stderr, command
 
 
 @pytest.mark.parametrize(
