@@ -104,14 +104,14 @@ class Trial:
     def score(self, candidate: Expr) -> Score:
         """The errors of ``candidate`` computed in the format."""
         closed = self.close(candidate)
-        return self._score(np.float64(self.machine.run(closed)), closed)
+        return self._score(self.machine.run(closed).astype(np.float64), closed)
 
     def score_in_double(self, candidate: Expr) -> Score:
         """The errors of ``candidate`` computed in float64 and rounded once."""
         closed = self.close(candidate)
         with np.errstate(all="ignore"):
-            value = self.machine.work(self.machine.in_double().run(closed))
-        return self._score(np.float64(value), closed)
+            value = self.machine.in_double().run(closed).astype(self.machine.work)
+        return self._score(value.astype(np.float64), closed)
 
     def _score(self, value: Any, candidate: Expr) -> Score:
         errors = self._errors(value)

@@ -142,11 +142,14 @@ def applied(row: Primitive, work: Any, *args: Column) -> Column:
     if row.name in _EXACT or work is np.float64:
         return row.model(np, *args)
     value = row.model(np, *(_wide(arg) for arg in args))
-    return value if row.result == "bool" else work(value)
+    return value if row.result == "bool" else np.asarray(value, work)[()]
 
 
 def _wide(column: Column) -> Column:
-    return column if np.asarray(column).dtype == np.bool_ else np.float64(column)
+    """In float64. ``np.float64(column)`` is a number, no column, where there is one
+    point, before NumPy 2.4."""
+    is_bool = np.asarray(column).dtype == np.bool_
+    return column if is_bool else np.asarray(column, np.float64)[()]
 
 
 def _by_balls(row: Primitive, args: tuple[Column, ...], work: Any) -> Column:

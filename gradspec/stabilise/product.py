@@ -411,7 +411,7 @@ def _ordered(found: list[_Factor], trials: tuple[Trial, ...]) -> Expr | None:
 
 def _size(trial: Trial, factor: _Factor) -> Any:
     """The logarithm at each point, negative below the line."""
-    size = np.log2(np.abs(np.float64(trial.values(factor.expr))))
+    size = np.log2(np.abs(trial.values(factor.expr).astype(np.float64)))
     return size if factor.is_above else -size
 
 
@@ -422,7 +422,7 @@ def _leaves(node: Expr, found: list[_Factor], trials: tuple[Trial, ...]) -> bool
     for trial in trials:
         whole = sum(_size(trial, factor) for factor in found)
         value = trial.values(node)
-        off = np.abs(np.log2(np.abs(np.float64(value))) - whole)
+        off = np.abs(np.log2(np.abs(value.astype(np.float64))) - whole)
         low, high = _range(trial)
         has_left = (whole > low) & (whole < high) & ~(off < _OFF)
         has_left |= ~np.isfinite(whole) & ~np.isfinite(value)

@@ -363,10 +363,10 @@ def _hardest(rule: Rule, like: list[dict[str, float]]) -> Iterator[dict[str, flo
         if any(map(_is_slow, nodes(expand(form)))):
             continue
         with np.errstate(all="ignore"):
-            narrow = np.float64(machine.run(form))
-            wide = np.float64(machine.in_double().run(form))
+            narrow = machine.run(form).astype(np.float64)
+            wide = machine.in_double().run(form)
             size = np.clip(np.abs(wide), np.finfo(np.float32).tiny, 2.0**127)
-            off = np.abs(narrow - wide) / np.spacing(np.float32(size))
+            off = np.abs(narrow - wide) / np.spacing(size.astype(np.float32))
         off = np.where(kept & np.isfinite(wide), np.nan_to_num(off, nan=np.inf), 0.0)
         worst = np.argsort(-off, kind="stable")[:_WORST]
         found |= dict.fromkeys(n for n in worst.tolist() if off[n] > _UNITS)

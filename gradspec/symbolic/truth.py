@@ -481,4 +481,5 @@ def units(value: Any, dtype: Any) -> Any:
     limits = np.finfo(work)
     size = np.nan_to_num(np.abs(value), nan=0.0, posinf=limits.max)
     below = np.nextafter(limits.max, work(0))  # beyond the largest number is no unit
-    return np.float64(np.spacing(work(np.clip(size, limits.tiny, below))))
+    size = np.asarray(np.clip(size, limits.tiny, below), work)
+    return np.asarray(np.spacing(size), np.float64)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import math
+import re
+import sys
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -317,6 +320,32 @@ def test_at_most_four_tolerances_and_no_bad_point(
     assert found.judged.sum() > 100
     worst = int(found.error.argmax())
     assert found.error[worst] <= 4.0, (x[worst], values[worst])
+
+
+# --- SciPy ---------------------------------------------------------------------------------
+
+
+def test_scipy_is_imported_for_the_functions_that_the_page_lists(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The slopes of the inverses, which no text may call, need the inverses."""
+    page = Path(__file__).parents[2] / "docs" / "evaluation.md"
+    (listed,) = re.findall(r"need SciPy for(.*?)nothing else", page.read_text(), re.S)
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    special = importlib.import_module("gradspec.runtime.numpy._special")
+    needing = set()
+    for row in map(primitive, OPERATORS):
+        spelling = row.spellings["numpy"]
+        if isinstance(spelling, Runtime) and spelling.module == "special":
+            arguments = [
+                2 if t == "int" else np.ones(1) / 2 for t in row.argument_types
+            ]
+            try:
+                getattr(special, spelling.name)(*arguments)
+            except ModuleNotFoundError:
+                needing.add(row.name)
+    slopes = {"erfinv_slope", "erfcinv_slope", "ndtri_slope"}
+    assert needing - slopes == {*re.findall(r"`(\w+)`", listed)}
 
 
 # --- numbers -------------------------------------------------------------------------------

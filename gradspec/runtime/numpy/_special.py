@@ -1,4 +1,5 @@
-"""Special functions that NumPy and SciPy lacks or computes less accurately."""
+"""Special functions that NumPy lacks, or computes less accurately. Those that SciPy has
+are SciPy's, which is imported with the first of them."""
 
 # mypy: disable-error-code="no-any-return"
 # NumPy's type stubs give Any for operations on arrays of any type.
@@ -11,10 +12,15 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
-from scipy import special  # type: ignore[import-untyped, unused-ignore]
 
 from .._formulas import Formulas
 from ._gradspec import Array
+
+
+def _scipy() -> Any:
+    from scipy import special  # type: ignore[import-untyped, unused-ignore]
+
+    return special
 
 
 class _NumPy(Formulas):
@@ -38,11 +44,11 @@ class _NumPy(Formulas):
 
     def erfinv(self, x: Array) -> Array:
         """The inverse of erf."""
-        return special.erfinv(x)
+        return _scipy().erfinv(x)
 
     def erfcinv(self, x: Array) -> Array:
         """The inverse of erfc."""
-        return special.erfcinv(x)
+        return _scipy().erfcinv(x)
 
 
 _formulas = _NumPy(np)
@@ -68,7 +74,7 @@ _SCIPY = "digamma erf erfc erfcinv erfinv gamma log_ndtr ndtr ndtri"
 def __getattr__(name: str) -> Callable[..., Any]:
     """A function that is not written below: SciPy's, or one of the formulas."""
     if name in _SCIPY.split():
-        return getattr(special, name)
+        return getattr(_scipy(), name)
     formula = getattr(_formulas, name)
     return _double(formula) if name in _DOUBLE.split() else formula
 
@@ -122,16 +128,16 @@ def lgamma(x: Array) -> Array:
     """log(abs(gamma(x)))."""
     near = np.abs(x - 1.5) < 1.0
     middle = _formulas.lgamma_middle(np.where(near, x, 1.5))
-    return np.where(near, middle, special.gammaln(np.where(near, 3.0, x)))
+    return np.where(near, middle, _scipy().gammaln(np.where(near, 3.0, x)))
 
 
 def polygamma(n: int, x: Array) -> Array:
     """The n-th derivative of digamma, for x > 0: (-1)**(n + 1) n! zeta(n + 1, x)."""
     if n == 0:
-        return special.digamma(x)
-    return (-1.0) ** (n + 1) * math.factorial(n) * special.zeta(n + 1.0, x)
+        return _scipy().digamma(x)
+    return (-1.0) ** (n + 1) * math.factorial(n) * _scipy().zeta(n + 1.0, x)
 
 
 def i0(x: Array) -> Array:
     """The modified Bessel function of order 0."""
-    return special.i0(np.clip(x, -800.0, 800.0))
+    return _scipy().i0(np.clip(x, -800.0, 800.0))
