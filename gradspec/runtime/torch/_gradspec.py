@@ -86,6 +86,7 @@ class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
     _kinds: ClassVar[dict[str, str]]
     _computed_in: ClassVar[Mapping[torch.dtype, torch.dtype]]
     _extra: ClassVar[int]
+    _has_numbers: ClassVar[bool]
     _fills: ClassVar[bool]
     _constant: ClassVar[tuple[int, ...]]
     _inputs: ClassVar[Callable[..., tuple[Any, ...]]]
@@ -109,22 +110,23 @@ class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
     def setup_context(cls, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         """Save the residuals; only the inputs where the residuals are recomputed."""
         outputs = output if isinstance(output, tuple) else (output,)
-        ctx.rule, ctx.dtype = cls._formulas, _dtype(inputs)
-        ctx.shapes = [y.shape for y in outputs]
-        wide = cls._computed_in.get(ctx.dtype)
-        ctx.wide = wide and _wide(wide, inputs)
-        ctx.again = ctx.wide is not None and cls.residuals is not None
-        kept = inputs
+        dtype = _dtype(inputs)
+        wide = cls._computed_in.get(dtype)
+        ctx.rule, ctx.wide = cls._formulas, wide and _wide(wide, inputs)
+        ctx.again = wide is not None and cls.residuals is not None
+        kept, ctx.numbers = inputs, ()
         if cls.residuals is not None and not ctx.again:
             kept = cls.residuals(*inputs, *outputs)
         ctx.count = len(kept)
         if cls._extra:  # a second derivative must see through what was kept
             kept = (*kept, *inputs)
-        tensors = [v for v in kept if isinstance(v, Tensor)]
-        ctx.numbers = [None if isinstance(v, Tensor) else v for v in kept]
-        ctx.save_for_backward(*tensors)
-        if cls.pushforward is not None:
-            ctx.save_for_forward(*tensors)
+        if cls._has_numbers:
+            ctx.numbers = [None if isinstance(v, Tensor) else v for v in kept]
+            kept = tuple([v for v in kept if isinstance(v, Tensor)])
+        ctx.save_for_backward(*kept)
+        if forward_ad._current_level >= 0 and cls.pushforward is not None:
+            ctx.save_for_forward(*kept)
+            ctx.dtype, ctx.shapes = dtype, [y.shape for y in outputs]
         if cls._constant:
             fixed = [_unbatched(outputs[k]) for k in cls._constant]
             ctx.mark_non_differentiable(*fixed)
@@ -139,8 +141,9 @@ class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
     @staticmethod
     def backward(ctx: Any, *cotangents: Tensor | None) -> Any:
         """Gradients of the inputs."""
-        rule = ctx.rule
-        given = tuple(d for k, d in enumerate(cotangents) if k not in rule.constant)
+        rule, given = ctx.rule, cotangents
+        if rule.constant:
+            given = tuple(d for k, d in enumerate(cotangents) if k not in rule.constant)
         if len(given) == 1 and given[0] is None:
             return (None,) * len(ctx.needs_input_grad)
         differentiated = torch.is_grad_enabled() or forward_ad._current_level >= 0
@@ -188,6 +191,8 @@ def rule(
         cls._name, cls._computed_in = name, computed_in
         cls._kinds = {n: kinds.get(n, "floating") for n in names}
         cls._extra, cls._fills = extra, fills
+        is_mixed = any(kind in _PYTHON for kind in cls._kinds.values())
+        cls._has_numbers = is_mixed or extra > 0  # a local may be a choice by a size
         cls._constant = (*constant, *range(outputs, outputs + extra))
         if not hasattr(cls, "pushforward"):
             cls.pushforward = staticmethod(_transposed(cls.pullback))
@@ -259,8 +264,8 @@ def _rounding(
             wide = _wide(computed_in[dtype], inputs)
             return _cast(value(*_cast(inputs, wide)), dtype)
         made = value(*inputs)
-        if any(isinstance(inputs[k], Tensor) for k in numbers):  # of another type
-            return _cast(made, dtype)
+        if numbers and any(isinstance(inputs[k], Tensor) for k in numbers):
+            return _cast(made, dtype)  # they may be of another type
         return made
 
     return rounded
@@ -274,6 +279,7 @@ def _converting(
     count = sum(word in _FLOATS for word in words)
     types = [_PYTHON.get(word) for word in words[count:]]
     is_plain = None not in types and all(word in _FLOATS for word in words[:count])
+    check_axes = _checking_axes(rule, kinds, axes)
 
     def are_ready(arguments: tuple[Any, ...]) -> bool:
         pairs = zip(arguments[count:], types, strict=True)
@@ -291,7 +297,7 @@ def _converting(
             )
             inputs = _numbers_alike(inputs, words)
         if axes:
-            _check_axes(rule, dict(zip(names, inputs, strict=True)), axes)
+            check_axes(inputs)
         return inputs
 
     return converted
@@ -350,7 +356,7 @@ def _in_working_dtype(
     if ctx.wide is not None:
         saved, others = _cast(saved, ctx.wide), _cast(others, ctx.wide)
     kept = saved
-    if len(ctx.numbers) > len(saved):
+    if ctx.numbers:
         left = iter(saved)
         kept = tuple(next(left) if n is None else n for n in ctx.numbers)
     inputs = kept[ctx.count :] if ctx.rule.extra else kept
@@ -455,11 +461,13 @@ def _operation(rule: type[Rule], outputs: int) -> Callable[..., Any]:
 def _are_alike(values: Sequence[Any]) -> bool:
     """True if these are floating tensors of one type."""
     first = values[0]
-    return (
-        isinstance(first, Tensor)
-        and first.is_floating_point()
-        and all(isinstance(v, Tensor) and v.dtype is first.dtype for v in values)
-    )
+    if not (isinstance(first, Tensor) and first.is_floating_point()):
+        return False
+    dtype = first.dtype
+    for v in values:  # noqa: SIM110 (`all` of a generator takes twice as long)
+        if not isinstance(v, Tensor) or v.dtype is not dtype:
+            return False
+    return True
 
 
 def _promoted(rule: str, values: Mapping[str, Any]) -> tuple[Tensor, ...]:
@@ -562,25 +570,46 @@ def _numbers_alike(inputs: tuple[Any, ...], kinds: tuple[str, ...]) -> tuple[Any
     return tuple(made)
 
 
-def _check_axes(rule: str, inputs: Mapping[str, Any], axes: Mapping[str, str]) -> None:
-    """Raise an error for shapes other than declared; a size that a static gives is that
-    number.
+def _checking_axes(
+    rule: str, kinds: Mapping[str, str], axes: Mapping[str, str]
+) -> Callable[[tuple[Any, ...]], None]:
+    """A function that raises an error for shapes other than declared; a size that a
+    static gives is that number.
     """
-    sizes = {n: x for n, x in inputs.items() if isinstance(x, int | torch.SymInt)}
-    for name, pattern in axes.items():
-        shape = tuple(inputs[name].shape)
-        named = pattern.removeprefix("...").split()
-        fits = len(shape) == len(named) or len(shape) > len(named) < len(
-            pattern.split()
-        )
-        own = shape[len(shape) - len(named) :] if fits else ()
-        for axis, size in zip(named, own, strict=False):
-            wanted = int(axis) if axis.isdigit() else sizes.setdefault(axis, size)
-            fits = fits and size == wanted
-        if not fits:
-            seen = [axis for axis in dict.fromkeys(named) if axis in sizes]
-            known = ", ".join(f"{axis} = {sizes[axis]}" for axis in seen)
-            raise ValueError(
-                f"{rule}: {name} must have the shape [{', '.join(pattern.split())}]"
-                f"{f' with {known}' if known else ''}, not {shape}"
-            )
+    names = tuple(kinds)
+    statics = [(n, k) for k, n in enumerate(names) if kinds[n] in ("whole", "known")]
+    patterns = [
+        (names.index(name), pattern.startswith("..."), _sizes_in(pattern))
+        for name, pattern in axes.items()
+    ]
+
+    def check(inputs: tuple[Any, ...]) -> None:
+        sizes = {n: inputs[k] for n, k in statics}
+        for place, has_batch, named in patterns:
+            shape = inputs[place].shape
+            first = len(shape) - len(named)
+            fits = first == 0 or (first > 0 and has_batch)
+            own = shape[first:] if fits else ()
+            for (axis, number), size in zip(named, own, strict=False):
+                wanted = sizes.setdefault(axis, size) if number is None else number
+                fits = fits and size == wanted
+            if not fits:
+                name = names[place]
+                raise _wrong_shape(rule, name, axes[name], tuple(shape), sizes)
+
+    return check
+
+
+def _sizes_in(pattern: str) -> list[tuple[str, int | None]]:
+    named = pattern.removeprefix("...").split()
+    return [(axis, int(axis) if axis.isdigit() else None) for axis in named]
+
+
+def _wrong_shape(
+    rule: str, name: str, pattern: str, shape: tuple[int, ...], sizes: dict[str, Any]
+) -> ValueError:
+    known = [f"{n} = {sizes[n]}" for n in dict.fromkeys(pattern.split()) if n in sizes]
+    return ValueError(
+        f"{rule}: {name} must have the shape [{', '.join(pattern.split())}]"
+        f"{' with ' * bool(known)}{', '.join(known)}, not {shape}"
+    )
