@@ -50,12 +50,18 @@ from gradspec.stabilise.choice import (
     by_sympy,
     note,
 )
+from gradspec.stabilise.comparisons import (
+    with_comparands,
+    with_names,
+    without_names,
+)
 from gradspec.stabilise.explanation import accuracy_loss, reason
 from gradspec.stabilise.guards import guarded
 from gradspec.stabilise.names import (
     Names,
     Quantity,
     Scope,
+    inlined,
     mapped,
     place,
     rederived,
@@ -94,10 +100,12 @@ def stabilise(checked: CheckedRule, effort: Effort | None = None) -> CheckedRule
     that the search ends at the same point on any machine.
     """
     rule = without_calls(checked.rule)
-    work = _Stabiliser(rule, checked.rule, effort or Effort(sys.maxsize, 0.0))
+    named, hidden = with_comparands(rule)
+    work = _Stabiliser(named, checked.rule, effort or Effort(sys.maxsize, 0.0), hidden)
     if rule.is_elementwise and not work.samples:
         return checked
-    done = without_dead_locals(rule, _recomputing(work.run(), work.wide))
+    found = without_names(work.run(), hidden, rule.exacts)
+    done = without_dead_locals(rule, _recomputing(found, work.wide))
     safe = guarded(done, work.samples[0].points if rule.is_elementwise else None)
     work.losses += work.undefined(safe)
     is_changed = rule.is_elementwise or safe != rule
@@ -135,8 +143,11 @@ def _recomputing(rule: Rule, wide: list[str]) -> Rule:
 class _Stabiliser:
     """Selects value by value, given the selections so far."""
 
-    def __init__(self, rule: Rule, original: Rule, effort: Effort) -> None:
+    def __init__(
+        self, rule: Rule, original: Rule, effort: Effort, hidden: tuple[str, ...]
+    ) -> None:
         self._written = self._rule = rule
+        self._hidden = hidden
         self._effort = effort
         self._original = original
         self._is_elementwise = rule.is_elementwise
@@ -185,7 +196,10 @@ class _Stabiliser:
                 for x in chosen.forward
             )
             found = rederived(written, tuple(lets))
-        return {name: Derived(value) for name, value in found.items()}
+        return {
+            name: Derived(with_names(value, chosen, self._hidden))
+            for name, value in found.items()
+        }
 
     # --- one quantity ----------------------------------------------------------------------
 
@@ -193,7 +207,7 @@ class _Stabiliser:
         """Replace a value by its selected form."""
         written = tidy(of.value) if self._is_elementwise else of.value
         self._put(of, written)
-        if of.name in self._written.exacts:
+        if of.name in self._original.exacts:
             self._report(of)
         elif is_real(written) and (self._is_elementwise or children(written)):
             try:
@@ -365,17 +379,20 @@ class _Stabiliser:
         """
         before, after = choice.written, choice.selected
         is_told = before.faults != after.faults or not of.is_derived
-        texts = show(before.form), show(after.form)
+        lets = {let.name: let for let in self._rule.forward if let.name in self._hidden}
+        forms = (inlined(form, lets, Scope()) for form in (before.form, after.form))
+        old, new = map(show, forms)
+        owner = of.name.partition("'")[0]
         if before.form != after.form and (is_told or not self._is_elementwise):
             why = reason(contest.trials, choice)
-            self.rewrites.append(Rewrite(of.name, *texts, why))
+            self.rewrites.append(Rewrite(owner, old, new, why))
         if self._is_elementwise:
             note(Tried(choice, contest.measured))
             wide = self._is_wide(of, contest.trials[0], after)
             if wide:
                 self.wide.append(of.name)
-                self.rewrites.append(Rewrite(of.name, texts[1], texts[1], _WIDE))
-            self.losses += accuracy_loss(of.name, contest.trials, after, wide)
+                self.rewrites.append(Rewrite(of.name, new, new, _WIDE))
+            self.losses += accuracy_loss(owner, contest.trials, after, wide)
 
     def _is_wide(self, of: Quantity, trial: Trial, selected: Candidate) -> bool:
         """True if a result that no form gives in float32 is computed in float64 and
