@@ -52,16 +52,19 @@ def size_of(axis: str | int) -> Expr:
 # --- frames ----------------------------------------------------------------------------
 
 
-def frame(values: Sequence[Value], preferred: Sequence[str]) -> tuple[str, ...]:
-    """An order of all indices of the values that needs the fewest transpositions.
+def frames(values: Sequence[Value], preferred: Sequence[str]) -> list[tuple[str, ...]]:
+    """The orders of all indices of the values that need the fewest transpositions, the
+    best first.
 
     ``preferred`` is the order of the assigned indices, then the bound ones.
     """
     every = tuple(dict.fromkeys(axis for value in values for axis in value.axes))
     rank = {axis: position for position, axis in enumerate(preferred)}
     wished = tuple(sorted(every, key=lambda axis: rank.get(axis, len(rank))))
-    merged = (_merged(value.axes, wished) for value in values)
-    return min((wished, *merged), key=lambda order: _transposed(values, order))
+    merged = [_merged(v.axes, wish) for wish in (wished, every) for v in values]
+    found = dict.fromkeys((wished, *merged))
+    fewest = min(_transposed(values, order) for order in found)
+    return [order for order in found if _transposed(values, order) == fewest]
 
 
 def _merged(base: tuple[str, ...], wished: tuple[str, ...]) -> tuple[str, ...]:

@@ -99,6 +99,7 @@ class _Closing:
         self.view = {i.name: _known_input(i.name, i.shape) for i in tensors}
         numbers = [*(s.name for s in rule.static_inputs), *self.constants]
         self.view |= {n: Known(Name(n), is_number=True) for n in numbers}
+        self.held: set[Expr] = set()  # the arrays so far
 
     def closed(self) -> Closed:
         ahead = self._forward()
@@ -165,16 +166,19 @@ class _Closing:
         batched: bool = True,
         is_gradient: bool = False,
     ) -> Value:
-        return array_of(
+        found = array_of(
             value,
             indices,
             axes,
             view,
             self.types,
             self.like,
+            self.held,
             batched=batched,
             is_gradient=is_gradient,
         )
+        self.held.update(nodes(found.expr))
+        return found
 
     # --- the backward pass ---------------------------------------------------------
 

@@ -266,17 +266,21 @@ def _terms(expr: ir.Expr) -> list[ir.Expr]:
 def _distributed(t: Translation, bounds: Bounds, body: ir.Expr) -> list[ir.Expr]:
     """The terms of ``g[i, j] * (x[i, l] + z[j, l])``: the sum over all three indices
     would be larger than all of its parts; each term is a contraction. A difference
-    stays whole: distributed, it would lose the digits of what its terms share.
+    stays whole (distributed, it would lose the digits of what its terms share), and so
+    does a sum that is held.
     """
     parts = _product(body)
     for at, factor in enumerate(parts.above):
         terms = _terms(factor)
-        whole = axes_of(t.value(factor))
+        value = t.value(factor)
+        whole = axes_of(value)
         rest = [*parts.above[:at], *parts.above[at + 1 :]]  # it may occur there again
         others = [axes_of(t.value(f)) for f in rest]
         is_larger = all(axes_of(t.value(term)) < whole for term in terms)
-        is_lean = is_larger and not any(whole <= o for o in others)
-        if len(terms) > 1 and is_lean and len({*map(_is_negative, terms)}) == 1:
+        is_difference = len({*map(_is_negative, terms)}) > 1
+        if len(terms) < 2 or is_difference or value.expr in t.held:
+            continue
+        if is_larger and not any(whole <= o for o in others):
             return [_multiplied(parts, [*rest, term]) for term in terms]
     return []
 

@@ -7,7 +7,7 @@ for. The same array serves a value under any names of its indices, so that ``e[i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
@@ -34,7 +34,7 @@ from gradspec.plan.axes import (
     Value,
     aligned,
     are_windows,
-    frame,
+    frames,
     indexed,
     size_of,
     spread,
@@ -92,11 +92,13 @@ def array_of(
     view: Mapping[str, Known],
     types: Types,
     like: Expr,
+    held: Set[Expr],
     *,
     batched: bool = True,
     is_gradient: bool = False,
 ) -> Value:
-    """``value`` over ``indices``, with their axes in full and in that order.
+    """``value`` over ``indices``, with their axes in full and in that order. Arrays that
+    are ``held`` already are used again.
 
     Without ``batched`` it is also summed over batch axes, for the gradient of an input
     that has none. In a gradient, an empty sum is 0 even if the factors before it are
@@ -108,7 +110,7 @@ def array_of(
     value = regrouped(value, tensors)
     sizes = dict(zip(indices, map(size_of, axes), strict=True)) | _bound_sizes(value)
     translation = Translation(
-        view, types, like, tuple(indices), sizes, _unguarded(value)
+        view, types, like, tuple(indices), sizes, _unguarded(value), held
     )
     if is_gradient:
         value = sums.within_sums(translation, value)
@@ -143,6 +145,7 @@ class Translation:
     indices: tuple[str, ...]
     sizes: Mapping[str, Expr]
     unguarded: frozenset[ir.Expr]
+    held: Set[Expr]
     _done: dict[ir.Expr, Value] = field(default_factory=dict)
 
     def value(self, expr: ir.Expr) -> Value:
@@ -178,12 +181,19 @@ class Translation:
 
     def frame(self, values: Sequence[Value]) -> tuple[str, ...]:
         """An order of the values' indices."""
+        return self._frames(values)[0]
+
+    def _frames(self, values: Sequence[Value]) -> list[tuple[str, ...]]:
         bound = [index for index in self.sizes if index not in self.indices]
-        return frame(values, (*self.indices, *bound))
+        return frames(values, (*self.indices, *bound))
 
     def _joined(self, values: Sequence[Value], build: _Build) -> Value:
-        order = self.frame(values)
-        expr = build(tuple(aligned(value, order) for value in values))
+        """The values combined, as an array that is held already if there is one."""
+        made = [
+            (build(tuple(aligned(value, order) for value in values)), order)
+            for order in self._frames(values)
+        ]
+        expr, order = next((m for m in made if m[0] in self.held), made[0])
         batched = any(value.batched for value in values)
         return Value(expr, order, batched, all(value.is_number for value in values))
 

@@ -8,7 +8,7 @@ from benchmarks import offsets
 
 RULES = [
     *("cdist", "transport", "laplacian", "lennard_jones", "automatic_relevance"),
-    *("translation", "products", "pull", "spread"),
+    *("translation", "products", "pull", "spread", "opposite"),
 ]
 
 
