@@ -175,6 +175,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "gamma": _gamma,
     "digamma": mp.digamma,
     "polygamma": lambda n, x: mp.psi(int(n), x),
+    "lgamma_difference": lambda x, y: mp.log(_gamma(x + y)) - mp.log(_gamma(x)),
+    "digamma_difference": lambda x, y: mp.digamma(x + y) - mp.digamma(x),
     "i0": lambda x: _bessel(0, x),
     "i1": lambda x: _bessel(1, x),
     "i0e": lambda x: mp.exp(-abs(x)) * _bessel(0, x),

@@ -218,6 +218,30 @@ _GAMMA = (
         source="DLMF 5.15.1, through Hurwitz's zeta function: 25.11.12",
         notes="the first argument is the order: a static or constant integer",
     ),
+    Primitive(
+        "lgamma_difference",
+        params=("x", "y"),
+        meaning="lgamma(x + y) - lgamma(x)",
+        partials=("digamma_difference(x, y)", "digamma(x + y)"),
+        domain="x > 0 and x + y > 0",
+        ball=lambda x, y: (x + y).lgamma() - x.lgamma(),
+        sympy=lambda sp, x, y: sp.loggamma(x + y) - sp.loggamma(x),
+        cost=120,
+        source="DLMF 5.11.1, the difference of two; below 8 by 5.5.1",
+        notes="the logarithm of Pochhammer's symbol, without cancellation for large x",
+    ),
+    Primitive(
+        "digamma_difference",
+        params=("x", "y"),
+        meaning="digamma(x + y) - digamma(x)",
+        partials=("polygamma(1, x + y) - polygamma(1, x)", "polygamma(1, x + y)"),
+        domain="x > 0 and x + y > 0",
+        ball=lambda x, y: (x + y).digamma() - x.digamma(),
+        sympy=lambda sp, x, y: sp.digamma(x + y) - sp.digamma(x),
+        cost=120,
+        source="DLMF 5.11.2, the difference of two; below 8 by 5.5.2",
+        notes="the derivative of lgamma_difference",
+    ),
 )
 
 

@@ -270,6 +270,16 @@ _DIGAMMA_FAR: Quotient = (
 )
 # fmt: on
 
+_LGAMMA_TAIL = (
+    *(-3617.0 / 122400.0, 1.0 / 156.0, -691.0 / 360360.0, 1.0 / 1188.0),
+    *(-1.0 / 1680.0, 1.0 / 1260.0, -1.0 / 360.0, 1.0 / 12.0),
+)
+_DIGAMMA_TAIL = (
+    *(-3617.0 / 8160.0, 1.0 / 12.0, -691.0 / 32760.0, 1.0 / 132.0),
+    *(-1.0 / 240.0, 1.0 / 252.0, -1.0 / 120.0, 1.0 / 12.0, 0.0),
+)
+"""Coefficients of the asymptotic series, in 1 / x**2 (DLMF 5.11.1, 5.11.2)."""
+
 
 class Formulas:
     """The functions over arrays of one library.
@@ -619,6 +629,52 @@ class Formulas:
         right = lib.where(far, tail, near)
         t = lib.where(left, x - lib.round(x), 0.25 * one)
         return lib.where(left, right - math.pi / lib.tan(math.pi * t), right)
+
+    def lgamma_difference(self, x: Array, y: Array) -> Array:
+        """lgamma(x + y) - lgamma(x) for positive x and x + y: the difference of two
+        asymptotic series (DLMF 5.11.1); below 8 that of arguments moved by 8 (DLMF
+        5.5.1)."""
+        lib = self.lib
+        near, x8, u, v = self._far_apart(x, y)
+        first, slope = self._slope_between(u * u, v * v, _LGAMMA_TAIL)
+        rest = -y * u * v * (first + (v - u) * (u + v) * slope + u * (u + v) * slope)
+        total = (x8 - 0.5) * lib.log1p(y * u) + y * (lib.log(x8 + y) - 1.0) + rest
+        a = lib.where(near, x, lib.ones_like(x))
+        b = lib.where(near, y, lib.zeros_like(y))
+        for k in range(8):
+            total = total - lib.log1p(b / (a + float(k)))
+        return total
+
+    def digamma_difference(self, x: Array, y: Array) -> Array:
+        """digamma(x + y) - digamma(x) for positive x and x + y: the difference of two
+        asymptotic series (DLMF 5.11.2); below 8 that of arguments moved by 8 (DLMF
+        5.5.2)."""
+        lib = self.lib
+        near, _, u, v = self._far_apart(x, y)
+        _, slope = self._slope_between(u * u, v * v, _DIGAMMA_TAIL)
+        total = lib.log1p(y * u) + y * u * v * (0.5 + (u + v) * slope)
+        a = lib.where(near, x, lib.ones_like(x))
+        b = lib.where(near, y, lib.zeros_like(y))
+        for k in range(8):
+            total = total + b / (a + float(k)) / (a + b + float(k))
+        return total
+
+    def _far_apart(self, x: Array, y: Array) -> tuple[Array, Array, Array, Array]:
+        """Whether x or x + y is below 8; x moved by 8 there; the reciprocals of what
+        then is x and x + y."""
+        near = (x < 8.0) | (x + y < 8.0)
+        moved = self.lib.where(near, x + 8.0, x)
+        return near, moved, self.reciprocal(moved), self.reciprocal(moved + y)
+
+    def _slope_between(
+        self, s: Array, t: Array, coefficients: tuple[float, ...]
+    ) -> tuple[Array, Array]:
+        """A polynomial at s, and the slope of its chord from s to t."""
+        value, slope = self.lib.zeros_like(s), self.lib.zeros_like(t)
+        for c in coefficients:
+            slope = slope * t + value
+            value = value * s + c
+        return value, slope
 
     def polygamma(self, n: int, x: Array) -> Array:
         """The n-th derivative of digamma, for x > 0: (-1)**(n + 1) n! zeta(n + 1, x),

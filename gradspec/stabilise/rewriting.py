@@ -6,7 +6,7 @@ matches ``p * p`` too. The search is greedy first, one rewrite after the other u
 nothing matches (this nearly always reaches the best form), then breadth first.
 
 The rules are identities over the reals, one a line, proposed and then measured: ``left
--> right`` over the variables ``a`` … ``d``; after ``where`` stands the condition under
+-> right`` over the variables ``a``, ``b``, …; after ``where`` stands the condition under
 which the sides are equal. The right side may be defined at more points (``xlogy`` at 0).
 A test proves each rule by balls at random points. Whether a rewrite is used is decided
 by measurement alone, so a rule may lose accuracy in some regime. ``~>`` is a detour: no
@@ -25,7 +25,7 @@ from typing import TypeAlias
 from gradspec.derive.chain import negate, scale, times
 from gradspec.ir.expr import Apply, Const, Expr, Key, Ref
 from gradspec.ir.tidy import fold, tidy
-from gradspec.ir.walk import children, names, nodes, size, transform, with_children
+from gradspec.ir.walk import names, nodes, size, transform, with_children
 from gradspec.primitives import lookup
 from gradspec.primitives.lookup import formula
 
@@ -182,13 +182,13 @@ class Search:
             yield replaced(expr, node, new)
 
     def _steps(self, order: tuple[Expr, ...]) -> Iterator[tuple[Expr, Expr, bool]]:
-        """Rewrites of nodes, except those whose result is present already: a regime of
+        """Rewrites of nodes, except to a longer one that is present already: a regime of
         a conditional is not split again in the same way.
         """
         present = set(order)
         for node in order:
             for new, is_detour in self._made_of(node):
-                if new not in present or not children(new):
+                if new not in present or size(new) < size(node):
                     yield node, new, is_detour
 
     def _made_of(self, node: Expr) -> tuple[tuple[Expr, bool], ...]:
@@ -229,6 +229,7 @@ b * exp(a) / (1 + exp(a)) -> b * sigmoid(a)
 exp(a) / square(1 + exp(a)) -> sigmoid(a) * sigmoid(-a)
 b * exp(a) / square(1 + exp(a)) -> b * sigmoid(a) * sigmoid(-a)
 1 - sigmoid(a) -> sigmoid(-a)
+1 - sigmoid(a) * sigmoid(b) -> sigmoid(-a) + sigmoid(a) * sigmoid(-b)
 b + sigmoid(a) - 1 -> b - sigmoid(-a)
 exp(a) / (exp(a) + exp(b)) -> sigmoid(a - b)
 2 * sigmoid(a) - 1 -> tanh(0.5 * a)
@@ -249,8 +250,41 @@ log((1 + a) / (1 - a)) -> 2 * atanh(a)
 log(a + sqrt(square(a) + 1)) -> asinh(a)
 log(a + hypot(a, 1)) -> asinh(a)
 log(a + sqrt(square(a) - 1)) -> acosh(a) where a >= 1
+# where the argument is near 1, the inverse function of what is left of it
+acosh(1 + a) -> 2 * asinh(sqrt(0.5 * a))
+acosh(exp(a)) -> a + log1p(sqrt(-expm1(-2 * a)))
+b * exp(a) / (sqrt(expm1(a)) * sqrt(1 + exp(a))) -> b / sqrt(-expm1(-2 * a))
+atanh(1 - a) -> 0.5 * log((2 - a) / a)
+atanh(a - 1) -> 0.5 * log(a / (2 - a))
+asinh(abs(sinh(a))) -> abs(a)
 
 # Exponentials
+# three and more: each step joins the first ones, with 1 as exp(0)
+exp(a) + exp(b) + exp(c) -> exp(logaddexp(logaddexp(a, b), c))
+1 + exp(a) + exp(b) -> exp(softplus(logaddexp(a, b)))
+b * exp(a) + d * exp(c) + f * exp(e) -> exp(logaddexp(logaddexp(a + log(b), c + log(d)),
+    e + log(f))) where b > 0 and d > 0 and f > 0
+exp(a) / (exp(b) + exp(c)) ~> exp(a - logaddexp(b, c))
+exp(a) / (1 + exp(a) + exp(b)) -> sigmoid(a - softplus(b))
+exp(a) / (1 + exp(b) + exp(a)) -> sigmoid(a - softplus(b))
+exp(a) / (exp(a) + exp(b) + exp(c)) -> sigmoid(a - logaddexp(b, c))
+exp(a) / (exp(b) + exp(c) + exp(a)) -> sigmoid(a - logaddexp(b, c))
+exp(a) / (exp(a) + exp(b) + exp(c) + exp(d)) -> sigmoid(a - logaddexp(logaddexp(b, c),
+    d))
+exp(a) / (exp(b) + exp(c) + exp(a) + exp(d)) -> sigmoid(a - logaddexp(logaddexp(b, c),
+    d))
+exp(a) / (exp(b) + exp(c) + exp(d) + exp(a)) -> sigmoid(a - logaddexp(logaddexp(b, c),
+    d))
+(b * exp(a) + d * exp(c) + f * exp(e)) / (exp(a) + exp(c) + exp(e)) -> b * sigmoid(a -
+    logaddexp(c, e)) + d * sigmoid(c - logaddexp(a, e)) + f * sigmoid(e - logaddexp(a,
+    c))
+b * exp(a) / (b * exp(a) + d * exp(c)) -> sigmoid(a + log(b) - (c + log(d))) where b > 0
+    and d > 0
+b * exp(a) / (b * exp(a) + d * exp(c) + f * exp(e)) -> sigmoid(a + log(b) - logaddexp(c
+    + log(d), e + log(f))) where b > 0 and d > 0 and f > 0
+b * exp(a) / (d * exp(c) + f * exp(e) + b * exp(a)) -> sigmoid(a + log(b) - logaddexp(c
+    + log(d), e + log(f))) where b > 0 and d > 0 and f > 0
+(b * exp(a) + d * exp(c)) / (exp(a) + exp(c)) -> b * sigmoid(a - c) + d * sigmoid(c - a)
 exp(a) - 1 -> expm1(a)
 1 - exp(a) -> -expm1(a)
 b + exp(a) - 1 -> b + expm1(a)
@@ -261,6 +295,7 @@ a**b - 1 -> expm1(b * log(a)) where a > 0
 1 - (1 + a)**b -> -expm1(b * log1p(a)) if a > -1 else 1 - (1 + a)**b
 1 - (1 - a)**b -> -expm1(b * log1p(-a)) if a < 1 else 1 - (1 - a)**b
 exp(a) / exp(b) -> exp(a - b)
+b * exp(a) / exp(c) -> b * exp(a - c)
 exp(a) * exp(b) ~> exp(a + b)
 b / exp(a) ~> b * exp(-a)
 square(exp(a)) ~> exp(2 * a)
@@ -274,6 +309,8 @@ exp(a) / (b * exp(a) + c) ~> 1 / (b + c * exp(-a))
 log(1 + exp(a)) -> softplus(a)
 log1p(exp(a)) -> softplus(a)
 log(exp(a) + exp(b)) -> logaddexp(a, b)
+log(b * exp(a) + d * exp(c)) -> logaddexp(a + log(b), c + log(d)) where b > 0 and d > 0
+log(exp(a) + d * exp(c)) -> logaddexp(a, c + log(d)) where d > 0
 log(exp(a) - exp(b)) -> a + log(1 - exp(b - a))
 log(exp(a) - 1) -> log(expm1(a)) if a < 1 else a + log1p(-exp(-a))
 log(1 - square(tanh(a))) -> -2 * log(cosh(a))
@@ -325,6 +362,7 @@ square(a) - square(b) ~> (a - b) * (a + b)
 1 - square(a) -> (1 - a) * (1 + a)
 square(a) - 1 -> (a - 1) * (a + 1)
 sqrt(a) - sqrt(b) -> (a - b) / (sqrt(a) + sqrt(b))
+sqrt(a / b) ~> sqrt(a) / sqrt(b) where b > 0
 sqrt(a) / a -> 1 / sqrt(a)
 b * sqrt(a) / a -> b / sqrt(a)
 sqrt(1 + a) - 1 -> a / (1 + sqrt(1 + a))
@@ -347,12 +385,32 @@ exp(-abs(a)) * i1(a) -> i1e(a)
 i1e(a) - sign(a) * i0e(a) -> i0e_slope(a)
 log(i0(a)) -> abs(a) + log(i0e(a))
 log(b * i0(a)) -> abs(a) + log(b * i0e(a))
+a * cos(b) - (abs(a) + c) -> -2 * a * square(sin(0.5 * b)) - c where a >= 0
+i1(a) / i0(a) -> i1e(a) / i0e(a)
+b * i1(a) / i0(a) -> b * i1e(a) / i0e(a)
+i1_slope(a) / i0(a) -> 1 - i1e(a) / i0e(a) / a if a != 0 else 0.5
 a**b / a ~> a**(b - 1) where a > 0
 a**(b - 1) * a -> a**b
 c * a**(b - 1) * a -> c * a**b
 # b - 1 is rounded, which costs up to log(a) * b ULP
 a**(b - 1) ~> power_less_one(a, b) where a > 0
 log(square(a)) ~> 2 * log(a) where a > 0
+
+# Differences of gamma functions
+lgamma(a + b) - lgamma(a) -> lgamma_difference(a, b) where a > 0 and a + b > 0
+lgamma(a) - lgamma(a + b) -> -lgamma_difference(a, b) where a > 0 and a + b > 0
+lgamma((a + b) / c) - lgamma(a / c) -> lgamma_difference(a / c, b / c) where a / c > 0
+    and (a + b) / c > 0
+lgamma(c * (a + b)) - lgamma(c * a) -> lgamma_difference(c * a, c * b) where c * a > 0
+    and c * (a + b) > 0
+lgamma(a) + lgamma(b) - lgamma(a + b) -> lgamma(min(a, b)) - lgamma_difference(max(a,
+    b), min(a, b)) where a > 0 and b > 0
+digamma(a + b) - digamma(a) -> digamma_difference(a, b) where a > 0 and a + b > 0
+digamma(a) - digamma(a + b) -> -digamma_difference(a, b) where a > 0 and a + b > 0
+digamma((a + b) / c) - digamma(a / c) -> digamma_difference(a / c, b / c) where a / c >
+    0 and (a + b) / c > 0
+digamma(c * (a + b)) - digamma(c * a) -> digamma_difference(c * a, c * b) where c * a >
+    0 and c * (a + b) > 0
 
 # Error functions
 1 - erf(a) -> erfc(a)
@@ -365,6 +423,24 @@ erfc(-a / sqrt(2)) -> 2 * ndtr(a)
 1 + erf(a) -> erfc(-a)
 1 - ndtr(a) -> ndtr(-a)
 log(ndtr(a)) -> log_ndtr(a)
+# a difference of tails is that of the lower ones; next to 0 that of two odd functions
+log(sigmoid(a) - sigmoid(b)) -> logsigmoid(a) + logsigmoid(-b) + (log(-expm1(b - a)) if
+    a - b < 1 else log1p(-exp(b - a)))
+log(ndtr(a) - ndtr(b)) -> log(0.5 * (erf(a / sqrt(2)) - erf(b / sqrt(2)))) if
+    max(abs(a), abs(b)) < 1 else log_ndtr(min(a, -b)) + log1p(-exp(log_ndtr(min(b, -a))
+    - log_ndtr(min(a, -b))))
+log(erf(a) - erf(b)) -> log(erf(a) - erf(b)) if max(abs(a), abs(b)) < 0.5 else log(2) +
+    log_ndtr(sqrt(2) * min(a, -b)) + log1p(-exp(log_ndtr(sqrt(2) * min(b, -a)) -
+    log_ndtr(sqrt(2) * min(a, -b))))
+log(erfc(a) - erfc(b)) -> log(erf(b) - erf(a))
+erfc(a) - erfc(b) -> erf(b) - erf(a)
+ndtr(a) - ndtr(b) -> 0.5 * erf(a / sqrt(2)) - 0.5 * erf(b / sqrt(2)) if max(abs(a),
+    abs(b)) < 1 else 0.5 * erfc(max(-a, b) / sqrt(2)) - 0.5 * erfc(max(a, -b) / sqrt(2))
+erf(a) - erf(b) -> erf(a) - erf(b) if max(abs(a), abs(b)) < 0.5 else 2 * ndtr(sqrt(2) *
+    min(a, -b)) - 2 * ndtr(sqrt(2) * min(b, -a))
+exp(c) / (ndtr(a) - ndtr(b)) -> exp(c - log(ndtr(a) - ndtr(b))) where a >= b
+d * exp(c) / (ndtr(a) - ndtr(b)) -> d * exp(c - log(ndtr(a) - ndtr(b))) where a >= b
+d / (erf(a) - erf(b)) / e * exp(c) -> d / e * exp(c - log(erf(a) - erf(b))) where a >= b
 exp(square(a)) * erfc(a) -> erfcx(a)
 exp(-square(a)) / erfc(a) -> 1 / erfcx(a)
 exp(-0.5 * square(a)) / ndtr(a) -> sqrt(2 * pi) * inverse_mills(a)
@@ -471,6 +547,9 @@ cos(a + b) ~> cos(a) * cos(b) - sin(a) * sin(b)
 cos(a - b) ~> cos(a) * cos(b) + sin(a) * sin(b)
 1 + square(tan(a)) ~> 1 / square(cos(a))
 acos(1 - a) -> 2 * asin(sqrt(0.5 * a))
+pi / 2 - asin(a) -> acos(a)
+pi / 2 - acos(a) -> asin(a)
+pi / 2 - atan(a) -> atan2(1, a)
 a**(1 / 3) -> cbrt(a) where a >= 0
 a**(2 / 3) -> square(cbrt(a)) where a >= 0
 a**(-2 / 3) -> 1 / square(cbrt(a)) where a > 0
@@ -508,6 +587,10 @@ hypot(a, b) - abs(a) -> b / (hypot(a, b) + abs(a)) * b if a != 0 else abs(b)
 hypot(a, b) - a -> b / (hypot(a, b) + a) * b if a > 0 else hypot(a, b) - a
 sqrt(square(a) + square(b) + square(c)) ~> hypot(hypot(a, b), c)
 sqrt(1 + b * square(a)) ~> hypot(1, sqrt(b) * a) where b >= 0
+d * (a**c + b**c)**(1 / c - 1) / c * c * a**(c - 1) ~> d * (a / (a**c + b**c)**(1 /
+    c))**(c - 1) where a >= 0 and b >= 0 and c > 0
+(a**c + b**c)**(1 / c) ~> max(a, b) * (1 + (min(a, b) / max(a, b))**c)**(1 / c) if
+    max(a, b) > 0 else 0 where a >= 0 and b >= 0 and c > 0
 sigmoid(a) - 0.5 -> 0.5 * tanh(0.5 * a)
 (a + b) - (a + c) -> b - c
 (a - b) - (a - c) -> c - b

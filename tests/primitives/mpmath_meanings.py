@@ -121,6 +121,8 @@ MPMATH: dict[str, Callable[..., Any]] = {
     "gamma": mpmath.gamma,
     "digamma": mpmath.digamma,
     "polygamma": lambda n, x: mpmath.polygamma(int(n), x),
+    "lgamma_difference": lambda x, y: mpmath.loggamma(x + y) - mpmath.loggamma(x),
+    "digamma_difference": lambda x, y: mpmath.digamma(x + y) - mpmath.digamma(x),
     "i0": lambda x: mpmath.besseli(0, x),
     "i1": lambda x: mpmath.besseli(1, x),
     "i1_slope": lambda x: (mpmath.besseli(0, x) + mpmath.besseli(2, x)) / 2,

@@ -87,6 +87,8 @@ def _inside(name: str, point: Point) -> bool:
         case "pow" | "power_less_one":
             x, y = point
             return x > 0 and abs(y * np.log(x)) < 600
+        case "lgamma_difference" | "digamma_difference":
+            return min(point[0], sum(point)) > 0
         case "xlogy":
             return point[1] > 0
         case "xlog1py":

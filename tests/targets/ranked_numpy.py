@@ -22,10 +22,11 @@ def lowered(text: str) -> tuple[Rule, ...]:
 
 def planned(rules: tuple[Rule, ...]) -> ModulePlan:
     """The plan of rules that are believed."""
-    return plan_module(Source("rules.grad", ""), tuple(map(_believed, rules)))
+    return plan_module(Source("rules.grad", ""), tuple(map(believed, rules)))
 
 
-def _believed(rule: Rule) -> CheckedRule:
+def believed(rule: Rule) -> CheckedRule:
+    """A rule whose gradients count as proved."""
     verdicts = tuple(
         Verdict(i.name, Status.PROVED if i.takes_gradient else Status.NONE)
         for i in rule.inputs

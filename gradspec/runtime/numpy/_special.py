@@ -54,19 +54,20 @@ class _NumPy(Formulas):
 _formulas = _NumPy(np)
 
 
-def _double(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """A function computed in float64, whatever its argument."""
+def _double(function: Callable[..., Array]) -> Callable[..., Array]:
+    """A function computed in float64, whatever its arguments."""
 
     @wraps(function)
-    def inner(x: Array) -> Array:
-        return function(x.astype(np.float64, copy=False)).astype(x.dtype)
+    def inner(x: Array, *others: Array) -> Array:
+        wide = (a.astype(np.float64, copy=False) for a in (x, *others))
+        return function(*wide).astype(x.dtype)
 
     return inner
 
 
 _DOUBLE = (
     "erfcinv_slope erfcx erfcx_slope erfinv_slope i0e i0e_slope i1 i1_slope i1e i1e_slope"
-    " inverse_mills ndtri_slope"
+    " inverse_mills ndtri_slope lgamma_difference digamma_difference"
 )
 _SCIPY = "digamma erf erfc erfcinv erfinv gamma log_ndtr ndtr ndtri"
 
