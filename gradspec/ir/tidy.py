@@ -48,10 +48,10 @@ def decide(condition: Expr) -> bool | None:
     constants alone, or that a norm with a constant part is not 0. None when it depends
     on more."""
     match condition:
-        case Apply(op="ne", args=(Apply(op="hypot", args=parts), Const(value=0))) if (
+        case Apply(op="eq", args=(Apply(op="hypot", args=parts), Const(value=0))) if (
             any(isinstance(part, Const) and part.value for part in parts)
         ):
-            return True
+            return False
         case Apply(op=op, args=(Const(value=a), Const(value=b))) if op in _COMPARE:
             return _COMPARE[op](a, b)
         case Apply(op="and", args=args):

@@ -95,7 +95,7 @@ _ROOTS = (
         "hypot",
         params=("x", "y"),
         meaning="sqrt(x * x + y * y)",
-        partials=("x / out if out != 0 else 0", "y / out if out != 0 else 0"),
+        partials=("x / (1 if out == 0 else out)", "y / (1 if out == 0 else out)"),
         kinks=(("x == 0 and y == 0", "0, the mean over all directions"),),
         is_commutative=True,
         ball=balls.hypot,

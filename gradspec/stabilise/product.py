@@ -35,6 +35,7 @@ from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.choice import Candidate
 from gradspec.stabilise.rewriting import replaced
 
+NORM = "hypot"  # of two numbers
 _MOST = 4  # the largest exponent that is written out as factors
 
 
@@ -485,7 +486,7 @@ def _as_norms(factor: Expr) -> tuple[Expr, ...]:
         case Apply(op="add", args=(a, b)):
             one, other = (ONE if x == ONE else base_of_square(x) for x in (a, b))
             if one is not None and other is not None:
-                return 2 * (Apply("hypot", (one, other)),)
+                return 2 * (Apply(NORM, (one, other)),)
     return (factor,)
 
 

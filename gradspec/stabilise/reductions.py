@@ -3,7 +3,7 @@
 Candidates proposed here are used only where they measure better (`choice.py`). A value
 is rewritten as it stands, then with locals inlined, and named again where the values of
 locals remain; a cotangent also has candidates derived from the forward as selected, and
-quotients without a divisor of 0.
+quotients that are 0 at the tips of norms (`tips.py`).
 
 Sums of exponentials are scaled by the largest of them. Among second moments,
 ``mean(x**2) - mean(x)**2`` loses all digits where the mean is large relative to the
@@ -31,7 +31,6 @@ from gradspec.ir.expr import (
     Const,
     Expr,
     Reduce,
-    Ref,
     Select,
     Size,
     apply,
@@ -39,7 +38,7 @@ from gradspec.ir.expr import (
 from gradspec.ir.rule import Let, Rule
 from gradspec.ir.tidy import fold
 from gradspec.ir.unroll import axis_names
-from gradspec.ir.walk import children, names, nodes, transform, with_children
+from gradspec.ir.walk import children, nodes, transform, with_children
 from gradspec.stabilise.names import (
     Quantity,
     Scope,
@@ -52,16 +51,15 @@ from gradspec.stabilise.names import (
 )
 from gradspec.stabilise.product import (
     Product,
-    base_of_square,
     degree,
     extent,
     is_positive,
-    multiplied,
     product,
     terms,
     total,
 )
 from gradspec.stabilise.rewriting import Search
+from gradspec.stabilise.tips import norm, with_tips
 
 # --- sums of exponentials -------------------------------------------------------------
 # An expression is *of degree one* in its exponentials if they all scale with it:
@@ -281,7 +279,6 @@ class IndexedProposals:
         taken += [output.name for output in written.outputs]
         taken += [let.name for let in (*written.forward, *written.backward_locals)]
         self._scope = Scope((*taken, *axis_names(written)))
-        self._statics = frozenset(static.name for static in written.static_inputs)
 
     def near(self, form: Expr, of: Quantity, chosen: Rule) -> Iterator[Expr]:
         """Rewrites of a form as it stands; for a derived one of all derivations."""
@@ -325,11 +322,10 @@ class IndexedProposals:
         if not of.is_gradient:
             yield from forms(form, scope)
             return
-        norms = _norms(self._before(of))
-        statics = self._statics if of.is_derived else None
+        values = {let.name: let for let in self._before(of)}
         for found in (form, *forms(form, scope)):
-            others = without_zero_divisors(found, norms, statics)
-            yield from (one for one in (found, *others) if one != form)
+            whole = with_tips(found, values, of.is_derived)
+            yield from (one for one in (found, whole) if one != form)
 
 
 def forms(expr: Expr, scope: Scope) -> Iterator[Expr]:
@@ -423,21 +419,6 @@ def _covariance(
 # --- norms -----------------------------------------------------------------------------
 
 
-def norm(expr: Expr) -> tuple[Reduce, Expr] | None:
-    """The sum of squares whose root ``expr`` is, and the squared element; None if it is
-    no such root.
-    """
-    match expr:
-        case (
-            Apply(op="sqrt", args=(Reduce(op="sum") as total,))
-            | Apply(op="pow", args=(Reduce(op="sum") as total, Const(value=0.5)))
-        ):
-            part = base_of_square(total.body)
-            return None if part is None else (total, part)
-        case _:
-            return None
-
-
 def scaled(expr: Expr) -> Expr | None:
     """A norm scaled by its largest element; it is 0 at the vector 0. Also under a root
     with a bound: ``sqrt(max(sum(x[j]**2 for j), c))`` is ``max(norm, sqrt(c))``.
@@ -470,101 +451,3 @@ _Step: TypeAlias = Callable[[Expr], Expr | None]
 
 _SUMS: tuple[_Step, ...] = (logarithm, balanced, centred, _turned)
 _STEPS = _SUMS, (*_SUMS, scaled)
-
-
-# --- 0 / 0 in gradients ----------------------------------------------------------------
-
-
-def without_zero_divisors(
-    expr: Expr, norms: frozenset[str], statics: Scope | None
-) -> Iterator[Expr]:
-    """A gradient with divisors that may be 0 replaced by 1 there: the norms (``norms``
-    are names of norms), and, in a derived one (``statics`` are the names of the
-    statics), any one of them, or all.
-
-    Where the forward is finite and a derived gradient is 0 / 0, there is a nonsmooth
-    point of a root or a power, as of a norm at the vector 0, or a smooth function
-    passes through one. The gradient becomes 0: the chosen subgradient, or the limit. A
-    divisor is applied to the last factor with an index that it lacks (an entry of the
-    vector), so that the product of a tiny norm's inverse with the rest does not
-    overflow.
-    """
-    every = tuple(dict.fromkeys(_divisors(expr)))
-    yield _guarded(expr, frozenset(d for d in every if _is_norm(d, norms)))
-    if statics is None:
-        return
-    found = [d for d in every if not (names(d) <= statics or is_positive(d))]
-    for chosen in ([d] for d in found) if len(found) > 1 else ():
-        yield _guarded(expr, frozenset(chosen))
-    if found:
-        yield _guarded(expr, frozenset(found))
-
-
-def _divisors(expr: Expr) -> Iterator[Expr]:
-    for node in nodes(expr):
-        match node:
-            case Apply(op="div", args=(_, below)):
-                yield from product(below).above
-                yield from product(below).below
-            case Apply(op="rsqrt", args=(a,)):
-                yield a
-            case Apply(op="pow", args=(a, exponent)) if not _is_natural(exponent):
-                yield a
-
-
-def _is_natural(exponent: Expr) -> bool:
-    return isinstance(exponent, Const) and exponent.value >= 0
-
-
-def _guarded(expr: Expr, zeros: frozenset[Expr]) -> Expr:
-    """The expression with 1 in place of divisors that are 0; a NaN stays."""
-
-    def safe(divisor: Expr) -> Expr:
-        return Select(apply("eq", divisor, ZERO), ONE, divisor)
-
-    match expr:
-        case Apply(op="div" | "mul"):
-            found = product(expr)
-            if zeros & set(found.below):
-                above = [_guarded(factor, zeros) for factor in found.above]
-                below = [f for f in found.below if f not in zeros]
-                for factor in found.below:
-                    if factor in zeros:
-                        _divide(above, safe(factor))
-                left = tuple(_guarded(factor, zeros) for factor in below)
-                return replace(found, above=tuple(above), below=left).expr()
-        case Apply(op="rsqrt", args=(a,)) if a in zeros:
-            return apply("rsqrt", safe(a))
-        case Apply(op="pow", args=(a, exponent)) if a in zeros:
-            return apply("pow", safe(_guarded(a, zeros)), _guarded(exponent, zeros))
-    parts = tuple(_guarded(child, zeros) for child in children(expr))
-    return with_children(expr, parts)
-
-
-def _divide(above: list[Expr], by: Expr) -> None:
-    """Divide the last factor with an index that the norm lacks: a vector entry."""
-    places = [n for n, factor in enumerate(above) if {*factor.free} - {*by.free}]
-    if places:
-        above[places[-1]] = apply("div", above[places[-1]], by)
-    else:
-        above[:] = [apply("div", multiplied(above), by)]
-
-
-def _is_norm(expr: Expr, norms: frozenset[str]) -> bool:
-    match expr:
-        case Ref(name=name):
-            return name in norms
-        case Apply(op="mul", args=(Select(), root)):
-            return norm(root) is not None
-        case _:
-            return norm(expr) is not None
-
-
-def _norms(lets: tuple[Let, ...]) -> frozenset[str]:
-    """The lets whose value is the root of a sum of squares."""
-    values = {let.name: let for let in lets}
-    return frozenset(
-        let.name
-        for let in lets
-        if norm(inlined(let.value, values, Scope(let.indices))) is not None
-    )

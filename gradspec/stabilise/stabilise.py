@@ -25,7 +25,7 @@ from gradspec.derive.chain import Underivable
 from gradspec.derive.indexed import indexed_cotangents
 from gradspec.derive.vjp import cotangents
 from gradspec.ir.elements import OutOfRange, element, places
-from gradspec.ir.expr import Apply, Expr, Idx, Reduce, Ref, show
+from gradspec.ir.expr import ZERO, Apply, Expr, Idx, Reduce, Ref, show
 from gradspec.ir.rule import (
     AccuracyLoss,
     CheckedRule,
@@ -80,6 +80,8 @@ from gradspec.stabilise.sampling import (
     where_finite,
 )
 from gradspec.stabilise.series import with_series
+from gradspec.stabilise.tips import with_tips
+from gradspec.symbolic.breaks import bounds
 from gradspec.symbolic.limit import Effort
 
 _ROUNDS = 3
@@ -104,7 +106,7 @@ def stabilise(checked: CheckedRule, effort: Effort | None = None) -> CheckedRule
     work = _Stabiliser(named, checked.rule, effort or Effort(sys.maxsize, 0.0), hidden)
     if rule.is_elementwise and not work.samples:
         return checked
-    found = without_names(work.run(), hidden, rule.exacts)
+    found = _with_tips(without_names(work.run(), hidden, rule.exacts))
     done = without_dead_locals(rule, _recomputing(found, work.wide))
     safe = guarded(done, work.samples[0].points if rule.is_elementwise else None)
     work.losses += work.undefined(safe)
@@ -116,6 +118,20 @@ def stabilise(checked: CheckedRule, effort: Effort | None = None) -> CheckedRule
         losses=tuple(work.losses),
         wide=tuple(work.wide),
     )
+
+
+def _with_tips(rule: Rule) -> Rule:
+    """The rule with derived gradients that are 0 at tips of norms."""
+    values = {let.name: let for let in rule.forward}
+    found = (bound for assume in rule.assumes for bound in bounds(assume.condition))
+    positive = frozenset(b.variable for b in found if (b.op, b.value) == ("gt", ZERO))
+    backward = (
+        replace(entry, value=with_tips(entry.value, values, positive=positive))
+        if isinstance(entry, Derived)
+        else entry
+        for entry in rule.backward
+    )
+    return replace(rule, backward=tuple(backward))
 
 
 def as_written(checked: CheckedRule) -> CheckedRule:

@@ -71,6 +71,5 @@ def test_what_the_compiler_fills_is_not_told() -> None:
 
 
 def test_the_norm_at_the_origin() -> None:
-    by_hand = rule("y = sqrt(x**2 + z**2)", "x, z")
-    assert _all_codes(by_hand) == ["GS433", "GS433"]
+    assert _all_codes(rule("y = sqrt(x**2 + z**2)", "x, z")) == []
     assert _all_codes(rule("y = hypot(x, z)", "x, z")) == []

@@ -36,3 +36,69 @@ def test_a_maximum_has_its_gradient_where_it_is_reached(
         assert dx is not None
         reached = value == value.max(axis=-1, keepdims=True)
         np.testing.assert_array_equal(dx != 0, reached, err_msg=text)
+
+
+NAN, INF = np.nan, np.inf
+
+# A rule, its statics, its inputs, and the right gradients: where a slope is infinite it
+# is that of IEEE 754, at the tip of a norm it is 0.
+TIPS: list[tuple[str, dict[str, float], list[object], list[object]]] = [
+    ("x[..., n]) -> y[..., n]:\n    y[i] = sqrt(x[i])", {}, [[0, 4]], [[INF, 0.25]]),
+    (
+        "x[..., n], p: static = 0.5) -> y[..., n]:\n    assume x[i] >= 0\n    y[i] = x[i]**p",
+        {"p": 2.0},
+        [[0, 3]],
+        [[0, 6]],
+    ),
+    (
+        "x[..., n], p: static = 0.5) -> y:\n    assume x[i] >= 0, p > 0\n"
+        "    y = sum(1 - x[i]**p for i)",
+        {"p": 1.5},
+        [[0, 4]],
+        [[0, -3]],
+    ),
+    ("x[..., n]) -> y[..., n]:\n    y[i] = asin(x[i])", {}, [[1, 0]], [[INF, 1]]),
+    ("x[..., n]) -> y[..., n]:\n    y[i] = cbrt(x[i])", {}, [[0, 1]], [[INF, 1 / 3]]),
+    ("x[..., n]) -> y:\n    y = sqrt(sum(x[j] for j))", {}, [[1, -1]], [[INF, INF]]),
+    ("x[..., n]) -> y:\n    y = sqrt(sum(x[j]**2 for j))", {}, [[0, 0]], [[0, 0]]),
+    ("x[..., n]) -> y:\n    y = sum(x[j]**2 for j)**0.25", {}, [[0, 0]], [[NAN, NAN]]),
+    ("x[..., n]) -> y:\n    y = sum(x[j]**2 for j)**1.5", {}, [[0, 0]], [[0, 0]]),
+    (
+        "x[..., n], w[n]) -> y:\n    y = sqrt(sum((w[j] * x[j])**2 for j))",
+        {},
+        [[0, 0], [1, 2]],
+        [[0, 0], [0, 0]],
+    ),
+    ("x, z) -> y:\n    y = sqrt(x**2 + z**2)", {}, [0, 0], [0, 0]),
+    ("x, z, u) -> y:\n    y = sqrt(x**2 + z**2 + u**2)", {}, [0, 0, 0], [0, 0, 0]),
+    ("x, z) -> y:\n    y = exp(-sqrt(x**2 + z**2) / 3)", {}, [0, 0], [0, 0]),
+    ("x, z) -> y:\n    y = sqrt(hypot(x, z))", {}, [0, 0], [NAN, NAN]),
+    ("x) -> y:\n    y = abs(x)**0.5", {}, [0], [NAN]),
+    (
+        "x, z) -> y:\n    y = 2 * asin(sqrt(sin(x / 2)**2 + sin(z / 2)**2))",
+        {},
+        [0, 0],
+        [0, 0],
+    ),
+    (
+        "x[n, d], z[m, d]) -> k[n, m]:\n"
+        "    k[i, j] = sqrt(sum((x[i, l] - z[j, l])**2 for l))",
+        {},
+        [[[1, 2]], [[1, 2], [-2, -2]]],
+        [[[0.6, 0.8]], [[0, 0], [-0.6, -0.8]]],
+    ),
+]
+TIP_RULES = "\n\n".join(f"rule r{k}({case[0]}" for k, case in enumerate(TIPS))
+
+
+@by_target
+def test_a_tip_is_0_and_an_infinite_slope_stays(target: str) -> None:
+    module = module_of(TIP_RULES, target)
+    for number, (text, statics, inputs, right) in enumerate(TIPS):
+        given = [np.asarray(x, np.float64) for x in inputs]
+        outputs, _ = called(target, module, f"r{number}", given, statics=statics)
+        ones = [np.ones_like(output) for output in outputs]
+        _, found = called(target, module, f"r{number}", given, ones, statics=statics)
+        for gradient, value in zip(found, right, strict=True):
+            assert gradient is not None
+            np.testing.assert_allclose(gradient, value, rtol=1e-12, err_msg=text)
