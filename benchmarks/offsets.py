@@ -140,6 +140,7 @@ class Condition:
 CONDITIONS = (
     *(Condition(offset, spread) for spread in (1.0, 0.01) for offset in (0, 100, 1000)),
     Condition(0, 0.01, 100.0),
+    Condition(0, 1e-4),
 )
 
 

@@ -37,8 +37,10 @@ class Score:
     function is undefined as written and the candidate is not finite either;
     ``infinities``: points of the core at which an intermediate value is not finite
     (NumPy warns there, and second derivatives may be NaN). ``worst``: the largest
-    finite error, in tolerances, for information. ``errors``: the error at each point, 0
-    where it is not judged, infinite where the value is not a number.
+    finite error, in tolerances, for information. ``loses``: True if the candidate has
+    clearly fewer digits than the formula as written at a point that is alike.
+    ``errors``: the error at each point, 0 where it is not judged, infinite where the
+    value is not a number.
     """
 
     bad: int
@@ -46,6 +48,7 @@ class Score:
     gaps: int
     infinities: int
     worst: float
+    loses: bool
     errors: Any = field(compare=False, repr=False)
 
     @property
@@ -90,6 +93,9 @@ class Trial:
         self._judged = (size <= limits.max) & ~kinks
         self._tiny, self._largest = float(limits.tiny), float(limits.max)
         self._is_small = size < limits.tiny
+        self._plain = np.zeros(len(size))
+        if points.alike.any():
+            self._plain = self._units(np.float64(machine.run(meaning)))
 
     def _at_sign_changes(self, meaning: Expr) -> Any:
         """Points at which the argument of a ``sign`` is 0: the derivative of |x| is
@@ -114,7 +120,8 @@ class Trial:
         return self._score(value.astype(np.float64), closed)
 
     def _score(self, value: Any, candidate: Expr) -> Score:
-        errors = self._errors(value)
+        units = self._units(value)
+        errors = self._errors(value, units)
         bad = errors > GOOD
         core = self.points.core
         is_judged = self._judged & core
@@ -127,19 +134,26 @@ class Trial:
             int((self.undefined & ~np.isfinite(value)).sum()),
             infinities,
             float(np.max(errors, where=np.isfinite(errors), initial=0.0)),
+            self._loses(units),
             errors,
         )
 
-    def _errors(self, value: Any) -> Any:
+    def _loses(self, units: Any) -> bool:
+        return bool((units > GOOD * (self._plain + GOOD))[self.points.alike].any())
+
+    def _units(self, value: Any) -> Any:
+        """Errors in units of the last place of the result."""
+        with np.errstate(all="ignore"):
+            ulp = np.abs(value - self.condition.value) / self.condition.unit
+        ulp = np.where(np.isfinite(value), ulp, np.inf)
+        flushed = self._is_small & (np.abs(value) <= self._tiny)
+        return np.where(self._judged & ~flushed, ulp, 0.0)
+
+    def _errors(self, value: Any, ulp: Any) -> Any:
         """Errors in tolerances. A tolerance is computed only where an error exceeds a
         few units of the result.
         """
         exact = self.condition.value
-        with np.errstate(all="ignore"):
-            ulp = np.abs(value - exact) / self.condition.unit
-        ulp = np.where(np.isfinite(value), ulp, np.inf)
-        flushed = self._is_small & (np.abs(value) <= self._tiny)
-        ulp = np.where(self._judged & ~flushed, ulp, 0.0)
         errors = ulp.copy()
         rows = np.flatnonzero((ulp > GOOD) & np.isfinite(value))
         error = ulp[rows] * self.condition.unit[rows]

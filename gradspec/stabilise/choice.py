@@ -158,7 +158,11 @@ class Contest:
         return self._known[form]
 
     def _is_fair(self, found: Candidate) -> bool:
-        """True if it repairs enough for what it spoils."""
+        """True if it repairs enough for what it spoils, and loses no digits where
+        elements are alike.
+        """
+        if any(score.loses for score in found.scores):
+            return False
         spoiled = found.spoils(self.written)
         return spoiled * _PRICE <= self.written.spoils(found) if spoiled else True
 

@@ -54,6 +54,10 @@ class Product:
     def inverse(self) -> Product:
         return Product(1 / self.number, self.below, self.above)
 
+    def over(self, other: Product) -> Product:
+        """The quotient, without what both have."""
+        return self.times(other.inverse()).reduced()
+
     def reduced(self) -> Product:
         """The number alone, without numerators and denominators."""
         above, below = list(self.above), list(self.below)

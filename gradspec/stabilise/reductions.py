@@ -8,10 +8,11 @@ quotients that are 0 at the tips of norms (`tips.py`).
 Sums of exponentials are scaled by the largest of them. Among second moments,
 ``mean(x**2) - mean(x)**2`` loses all digits where the mean is large relative to the
 spread (Chan, Golub, LeVeque, "Algorithms for computing the sample variance", The
-American Statistician 37, 1983); ``mean((x - mean(x))**2)`` is the same function. The
-square root of a sum of squares overflows at the root of the largest number, and is 0
-below that of the smallest; scaled by its largest element first (Blue, "A portable
-Fortran program to find the Euclidean norm of a vector", ACM TOMS 4, 1978) it does not.
+American Statistician 37, 1983); ``mean((x - mean(x))**2)`` is the same function, and
+so are means with weights. The square root of a sum of squares overflows at the root of
+the largest number, and is 0 below that of the smallest; scaled by its largest element
+first (Blue, "A portable Fortran program to find the Euclidean norm of a vector", ACM
+TOMS 4, 1978) it does not.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from functools import partial
 from itertools import takewhile
 from typing import TypeAlias
 
+from gradspec.derive.scopes import replaced
 from gradspec.ir.expr import (
     ONE,
     ZERO,
@@ -30,6 +32,7 @@ from gradspec.ir.expr import (
     Bound,
     Const,
     Expr,
+    Idx,
     Reduce,
     Select,
     Size,
@@ -38,7 +41,7 @@ from gradspec.ir.expr import (
 from gradspec.ir.rule import Let, Rule
 from gradspec.ir.tidy import fold
 from gradspec.ir.unroll import axis_names
-from gradspec.ir.walk import children, nodes, transform, with_children
+from gradspec.ir.walk import children, nodes, size, transform, with_children
 from gradspec.stabilise.names import (
     Quantity,
     Scope,
@@ -60,6 +63,7 @@ from gradspec.stabilise.product import (
 )
 from gradspec.stabilise.rewriting import Search
 from gradspec.stabilise.tips import norm, with_tips
+from gradspec.symbolic.gather import gathered
 
 # --- sums of exponentials -------------------------------------------------------------
 # An expression is *of degree one* in its exponentials if they all scale with it:
@@ -264,7 +268,6 @@ def _logsumexp(expr: Reduce) -> Expr:
 # --- candidates for a rule ------------------------------------------------------------
 
 
-_PAIR = 2
 _LARGEST = 600  # nodes (locals put in) of an expression beyond which it is left alone
 
 
@@ -279,6 +282,8 @@ class IndexedProposals:
         taken += [output.name for output in written.outputs]
         taken += [let.name for let in (*written.forward, *written.backward_locals)]
         self._scope = Scope((*taken, *axis_names(written)))
+        units = (_unit(assume.condition) for assume in written.assumes)
+        self._units = frozenset(unit for unit in units if unit is not None)
 
     def near(self, form: Expr, of: Quantity, chosen: Rule) -> Iterator[Expr]:
         """Rewrites of a form as it stands; for a derived one of all derivations."""
@@ -301,6 +306,12 @@ class IndexedProposals:
             yield named(named(found, before), selected)
             if not of.is_gradient:
                 yield named(found, selected)
+        for start in (form, whole) if of.is_derived else ():
+            short = transform(start, _shortened)
+            if short != start:
+                for found in self._search.forms(short):
+                    yield named(named(found, before), selected)
+                break
         for other in of.others:
             yield other
             yield from self._forms(other, of)
@@ -320,28 +331,51 @@ class IndexedProposals:
     def _forms(self, form: Expr, of: Quantity) -> Iterator[Expr]:
         scope = self._scope.union(of.indices)
         if not of.is_gradient:
-            yield from forms(form, scope)
+            yield from forms(form, scope, self._units)
             return
         values = {let.name: let for let in self._before(of)}
-        for found in (form, *forms(form, scope)):
+        for found in (form, *forms(form, scope, self._units)):
             whole = with_tips(found, values, of.is_derived)
             yield from (one for one in (found, whole) if one != form)
 
 
-def forms(expr: Expr, scope: Scope) -> Iterator[Expr]:
+def forms(
+    expr: Expr, scope: Scope, units: frozenset[Expr] = frozenset()
+) -> Iterator[Expr]:
     """Forms of ``expr`` that differ from it. ``scope`` contains the names that no new
-    index may have.
+    index may have, ``units`` the sums that are 1.
     """
-    for steps in _STEPS:
+    for steps in _steps(units):
         new = transform(expr, partial(_rewritten, steps))
         if new != expr:
             yield place(new, {}, scope)
+
+
+def _unit(condition: Expr) -> Expr | None:
+    """The sum that a condition says is 1."""
+    match condition:
+        case Apply(op="eq", args=(Reduce(op="sum") as whole, Const(value=1))):
+            return _alike(whole)
+        case _:
+            return None
 
 
 def _rewritten(steps: tuple[_Step, ...], node: Expr) -> Expr:
     """A node rewritten by the first step that applies to it."""
     found = (step(node) for step in steps)
     return next((new for new in found if new is not None), node)
+
+
+def _shortened(expr: Expr) -> Expr:
+    """A sum as a shorter product: ``exp(-r) - exp(-r) * (1 + r)`` is ``-r * exp(-r)``."""
+    match expr:
+        case Apply(op="add" | "sub") if not any(
+            isinstance(n, Select) for n in nodes(expr)
+        ):
+            found = gathered(expr)
+            return expr if found is None or size(found) >= size(expr) else found
+        case _:
+            return expr
 
 
 def _turned(expr: Expr) -> Expr | None:
@@ -356,25 +390,61 @@ def _turned(expr: Expr) -> Expr | None:
 # --- variances and covariances ---------------------------------------------------------
 
 
-def centred(expr: Expr) -> Expr | None:
+def centred(units: frozenset[Expr], expr: Expr) -> Expr | None:
     """The centred form of ``mean(u*v) - mean(u)*mean(v)``, however its sizes are
-    written: ``c * Σuv - c/n * Σu Σv`` is ``c * Σ(u - mean u)(v - mean v)``.
+    written: ``c * Σuv - c/n * Σu Σv`` is ``c * Σ(u - mean u)(v - mean v)``. So are those
+    of means with weights, ``Σwu / Σw``; ``units`` are the sums that are 1.
     """
     match expr:
         case Apply(op="sub", args=(a, b)):
-            raw, square = product(a), product(b)
+            above = product(a).above
         case _:
             return None
+    if not (any(_sums(above)) and any(_sums(product(b).above))):
+        return None
+    raw, square = product(_alike(a)), product(_alike(b))
+    before = dict(zip(raw.above, above, strict=True))
     for whole, outside in _sums(raw.above):
         body = product(whole.body)
         factor = Product(raw.number * body.number, outside, raw.below)
-        many = extent(whole.bounds)
+        body = replace(body, number=Fraction(1))
         for sums, rest in _two_sums(square.above, whole):
-            ratio = factor.times(replace(square, above=rest).inverse())
-            is_nth = ratio.times(many.inverse()).reduced() == Product()
-            if is_nth and _are_sums_of(sums, body, whole):
-                return _covariance(factor, body.above, whole.bounds)
+            left, right = (product(_moved(s.body, s, whole.bounds)) for s in sums)
+            u, v = (body.over(other) for other in (right, left))
+            if not (_is_part(u) and _is_part(v)):
+                continue
+            if body.above.index(u.above[0]) > body.above.index(v.above[0]):
+                u, v = v, u
+            weights = body.over(u.times(v))
+            many = _total(weights, whole.bounds, units)
+            if factor.over(replace(square, above=rest).times(many)) == Product():
+                old = before[whole]
+                assert isinstance(old, Reduce)
+                return _covariance(factor, (u, v), weights, many, whole, old.bounds)
     return None
+
+
+def _alike(expr: Expr) -> Expr:
+    """``expr`` with its bound indices named by the number of reductions in them: values
+    that differ in such names only become equal.
+    """
+
+    def visit(node: Expr) -> Expr:
+        if not isinstance(node, Reduce):
+            return node
+        many = sum(isinstance(inner, Reduce) for inner in nodes(node))
+        bounds = tuple(Bound(f"@{many}.{k}", b.axis) for k, b in enumerate(node.bounds))
+        return Reduce(
+            node.op, bounds, *(_moved(x, node, bounds) for x in children(node))
+        )
+
+    return transform(expr, visit)
+
+
+def _moved(expr: Expr, part: Reduce, bounds: tuple[Bound, ...]) -> Expr:
+    """A value inside a reduction with the indices of other bounds."""
+    pairs = zip(part.bounds, bounds, strict=True)
+    return replaced(expr, {old.index: Idx(new.index) for old, new in pairs})
 
 
 def _sums(factors: tuple[Expr, ...]) -> Iterator[tuple[Reduce, tuple[Expr, ...]]]:
@@ -394,24 +464,54 @@ def _two_sums(
                 yield (left, right), rest
 
 
-def _are_sums_of(sums: tuple[Reduce, Reduce], body: Product, whole: Reduce) -> bool:
-    """True if the two are the sums of the two factors of the body."""
-    if len(body.above) != _PAIR or body.below:
-        return False
-    u, v = (whole.over((factor,)) for factor in body.above)
-    pairs = (sums, sums[::-1])
-    return any(is_same(one, u) and is_same(other, v) for one, other in pairs)
+def _is_part(found: Product) -> bool:
+    return bool(found.above) and not found.below and found.number == 1
+
+
+def _total(
+    weights: Product, bounds: tuple[Bound, ...], units: frozenset[Expr]
+) -> Product:
+    """The sum of the weights."""
+    if weights == Product():
+        return extent(bounds)
+
+    def whole(parts: Product) -> Expr:
+        return _alike(Reduce("sum", bounds, parts.expr()))
+
+    found = whole(weights)
+    parts = (Product(above=(f,)) for f in weights.below)
+    is_share = any(whole(weights.times(p).reduced()) in p.above for p in parts)
+    return Product(above=() if is_share or found in units else (found,))
 
 
 def _covariance(
-    factor: Product, parts: tuple[Expr, ...], bounds: tuple[Bound, ...]
+    factor: Product,
+    parts: tuple[Product, Product],
+    weights: Product,
+    many: Product,
+    inside: Reduce,
+    bounds: tuple[Bound, ...],
 ) -> Expr:
-    u, v = (apply("sub", x, copied(Reduce("mean", bounds, x))) for x in parts)
+    """The centred sum over ``bounds`` of values ``inside`` a sum."""
+
+    def weighted(value: Expr, by: Expr) -> Expr:
+        return value if weights == Product() else apply("mul", by, value)
+
+    def apart(part: Product) -> Expr:
+        whole = Reduce("sum", inside.bounds, weighted(part.expr(), weights.expr()))
+        centre = Product(above=(whole,)).over(many).expr()
+        if weights == Product():
+            centre = Reduce("mean", inside.bounds, part.expr())
+        return _moved(apply("sub", part.expr(), copied(centre)), inside, bounds)
+
+    u, v = map(apart, parts)
     is_square = parts[0] == parts[1]
-    body = apply("pow", u, Const(Fraction(2))) if is_square else apply("mul", u, v)
-    whole, op = factor.times(extent(bounds)).reduced(), "sum"
+    squared = apply("pow", u, Const(Fraction(2))) if is_square else apply("mul", u, v)
+    body = weighted(squared, _moved(weights.expr(), inside, bounds))
+    whole, op = factor.over(many.inverse()), "sum"
     sides = (*whole.above, *whole.below)
-    if whole.number == 1 and not any(isinstance(part, Size) for part in sides):
+    is_mean = whole.number == 1 and not any(isinstance(part, Size) for part in sides)
+    if is_mean and weights == Product():
         op, factor = "mean", whole
     return factor.times(Product(above=(Reduce(op, bounds, body),))).expr()
 
@@ -449,5 +549,7 @@ def scaled(expr: Expr) -> Expr | None:
 _Step: TypeAlias = Callable[[Expr], Expr | None]
 """The rewrite of one node; None where the step does not apply."""
 
-_SUMS: tuple[_Step, ...] = (logarithm, balanced, centred, _turned)
-_STEPS = _SUMS, (*_SUMS, scaled)
+
+def _steps(units: frozenset[Expr]) -> Iterator[tuple[_Step, ...]]:
+    sums = (logarithm, balanced, partial(centred, units), _turned)
+    yield from (sums, (*sums, scaled))

@@ -9,7 +9,9 @@ equal, nearly opposite, and at extreme ratios.
 The elements of a vector drawn one by one are never close to each other, nor all zero.
 So for vectors these points are joined by some with a common offset and a small spread
 (where a variance loses its digits), large and tiny ones (where a norm overflows or
-vanishes), and the vector 0.
+vanishes), and the vector 0. Differences lose most where all elements of all inputs have
+an offset in common, or are pairs in wide data: no candidate may lose more there than
+the formula as written.
 """
 
 from __future__ import annotations
@@ -27,10 +29,17 @@ from gradspec.ir.elements import EVALUATED, Expansion, OutOfRange
 from gradspec.ir.expr import Apply, Expr
 from gradspec.ir.rule import Kind, Rule
 from gradspec.ir.unroll import axis_names, count, expansion, index_inputs, unrolled
-from gradspec.ir.walk import closed_cotangents, closed_outputs, expand, nodes
+from gradspec.ir.walk import (
+    closed_cotangents,
+    closed_outputs,
+    expand,
+    names,
+    nodes,
+)
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.names import Names
+from gradspec.symbolic.breaks import conjuncts
 from gradspec.symbolic.enclose import defined, program
 from gradspec.symbolic.sampling import survey, usual_count
 
@@ -114,7 +123,8 @@ class Points:
     """``columns`` for arithmetic and ``rows`` for balls hold the same numbers.
     ``core``: the points with moderate inputs only; ``size``: the magnitude of the
     largest input; ``defined``: the points at which all outputs have values;
-    ``floating``: the inputs whose roundings count; ``upstream``: names of cotangents,
+    ``alike``: the points whose elements have an offset in common, all of them or in
+    pairs; ``floating``: the inputs whose roundings count; ``upstream``: names of cotangents,
     of which each point has one at 1 and the others at 0.
     """
 
@@ -123,6 +133,7 @@ class Points:
     core: Any
     size: Any
     defined: Any
+    alike: Any
     floating: frozenset[str]
     upstream: frozenset[str]
 
@@ -138,6 +149,7 @@ class Points:
             core=self.core[where],
             size=self.size[where],
             defined=self.defined[where],
+            alike=self.alike[where],
         )
 
 
@@ -160,10 +172,10 @@ def points(rule: Rule, grid: Grid = SINGLE) -> Points:
 
 
 def as_points(
-    rule: Rule, rows: list[dict[str, float]], work: Any, gaps: int = 0
+    rule: Rule, rows: list[dict[str, float]], work: Any, gaps: int = 0, alike: int = 0
 ) -> Points:
     """Rows of numbers of a format as points; cotangents are set here. At the first
-    ``gaps`` of them some output has no value.
+    ``gaps`` of them some output has no value; the last ones are ``alike``.
     """
     upstream = [f"d{output.name}" for output in rule.outputs if output.takes_gradient]
     for number, row in enumerate(rows):
@@ -177,13 +189,23 @@ def as_points(
         largest = np.maximum(largest, size)
         core &= (size >= CORE[0]) & (size <= CORE[1]) | (size == 0)
     defined = np.arange(len(rows)) >= gaps
-    floating = frozenset(_floating(rule))
+    floating = frozenset(_floating(rule)) - _tied(rule)
     every = frozenset(f"d{output.name}" for output in rule.outputs)
-    return Points(columns, tuple(rows), core, largest, defined, floating, every)
+    are_alike = np.arange(len(rows)) >= len(rows) - alike
+    return Points(
+        columns, tuple(rows), core, largest, defined, are_alike, floating, every
+    )
 
 
 def _floating(rule: Rule) -> list[str]:
     return [v.name for v in rule.inputs if v.kind in (Kind.FLOAT, Kind.NOGRAD)]
+
+
+def _tied(rule: Rule) -> frozenset[str]:
+    """The names in equations that hold: their roundings would leave the domain."""
+    parts = [part for one in rule.assumes for part in conjuncts(one.condition)]
+    ties = [part for part in parts if isinstance(part, Apply) and part.op == "eq"]
+    return frozenset().union(*map(names, ties))
 
 
 def _columns(rule: Rule, rows: list[dict[str, float]], work: Any) -> dict[str, Any]:
@@ -475,25 +497,53 @@ def _points(rule: Rule) -> Points:
         return drawn
     step = max(1, len(drawn) // _ROWS)
     rows = [dict(row) for row in drawn.rows[::step]]
-    patterned = list(_patterned(rule, rows))
-    if patterned:
+    groups = _vectors(rule)
+    found = list(_patterned(groups, rows)), list(_alike(groups, rows[0]))
+    for patterned in filter(None, found):
         columns = as_points(rule, patterned, np.float32).columns
         kept = inside(rule, Machine(columns)).tolist()
-        rows += compress(patterned, kept)
-    return as_points(rule, rows, np.float32)
+        patterned[:] = compress(patterned, kept)
+        rows += patterned
+    return as_points(rule, rows, np.float32, alike=len(found[1]))
 
 
-def _patterned(rule: Rule, like: list[dict[str, float]]) -> Iterator[dict[str, float]]:
-    """Each input in turn, then all at once, as a patterned vector."""
+def _vectors(rule: Rule) -> list[list[str]]:
+    """The names of the elements of each floating input with axes."""
     groups: dict[str, list[str]] = {}
     for variable in rule.inputs:
         if variable.kind in (Kind.FLOAT, Kind.NOGRAD) and "[" in variable.name:
             groups.setdefault(variable.name.split("[")[0], []).append(variable.name)
-    every = [name for names in groups.values() for name in names]
-    for names in (*groups.values(), *((every,) if len(groups) > 1 else ())):
-        for turn, values in enumerate(_patterns(len(names))):
+    return list(groups.values())
+
+
+def _patterned(
+    groups: list[list[str]], like: list[dict[str, float]]
+) -> Iterator[dict[str, float]]:
+    """Each input in turn, then all at once, as a patterned vector."""
+    every = [name for group in groups for name in group]
+    for vector in (*groups, *((every,) if len(groups) > 1 else ())):
+        for turn, values in enumerate(_patterns(len(vector))):
             base = like[(7 * turn) % len(like)]
-            yield base | dict(zip(names, values, strict=True))
+            yield base | dict(zip(vector, values, strict=True))
+
+
+def _alike(
+    groups: list[list[str]], base: dict[str, float]
+) -> Iterator[dict[str, float]]:
+    """All elements close to one offset, then pairs (of rows, of inputs) in wide data."""
+    for offset, width, spread in (
+        (100.0, 0.0, 1.0),
+        (1000.0, 0.0, 1.0),
+        (0.0, 90, 0.01),
+    ):
+        row = dict(base)
+        for number, group in enumerate(groups):
+            for name in group:
+                first, *others = map(int, name[name.index("[") + 1 : -1].split(","))
+                near = spread * (0.618 * (first + 3 * number + 5 * sum(others)) % 1)
+                wide = width * _PARTS[(first // 2 + sum(others)) % len(_PARTS)]
+                row[name] = float(np.float32(offset + wide + near))
+        yield row
 
 
 def _patterns(length: int) -> Iterator[list[float]]:

@@ -7,8 +7,9 @@ import pytest
 from gradspec.ir.expr import Expr, show
 from gradspec.ir.rule import Rule
 from gradspec.ir.unroll import unroll
-from gradspec.stabilise.names import Names, Scope, inlined
-from gradspec.stabilise.reductions import forms
+from gradspec.stabilise.names import Names, Quantity, Scope, inlined
+from gradspec.stabilise.reductions import IndexedProposals, forms
+from gradspec.stabilise.rewriting import Search
 from gradspec.symbolic.enclose import enclose
 from tests.derive.rules import rules
 
@@ -159,3 +160,37 @@ def _closed(rule: Rule, value: Expr, size: int) -> tuple[Expr, ...]:
     scalars = unroll(other, {"n": size}).rule
     names = Names(scalars)
     return tuple(names.close(let.value) for let in scalars.forward)
+
+
+WEIGHTED = (
+    "rule f(x[..., n], z[..., n], w[n]: nograd) -> y:\n    assume {known}\n{body}"
+)
+
+
+@pytest.mark.parametrize(
+    ("known", "written", "meant"),
+    [
+        (
+            "w[i] > 0, sum(w[i] for i) == 1",
+            "sum(w[i] * x[i]**2 for i) - sum(w[i] * x[i] for i)**2",
+            "sum(w[i] * (x[i] - sum(w[j] * x[j] for j))**2 for i)",
+        ),
+        (
+            "w[i] > 0",
+            "sum(w[i] * x[i] * z[i] for i) / sum(w[i] for i)"
+            " - sum(x[i] * w[i] for i) * sum(w[j] * z[j] for j) / sum(w[i] for i)**2",
+            "sum(w[i] * ((x[i] - sum(w[j] * x[j] for j) / sum(w[j] for j))"
+            " * (z[i] - sum(w[j] * z[j] for j) / sum(w[j] for j))) for i)"
+            " / sum(w[j] for j)",
+        ),
+        ("w[i] > 0", "sum(w[i] * x[i]**2 for i) - sum(w[i] * x[i] for i)**2", None),
+    ],
+)
+def test_weighted_moments_are_centred_where_weights_sum_to_one(
+    known: str, written: str, meant: str | None
+) -> None:
+    rule = rules(WEIGHTED.format(known=known, body=f"    y = {written}\n"))["f"]
+    proposals = IndexedProposals(Search(lambda _: False), rule)
+    of = Quantity("y", rule.forward[-1].value, (), ())
+    found = [show(form) for form in proposals.near(of.value, of, rule)]
+    assert (meant in found) if meant else not any("- sum" in one for one in found)
