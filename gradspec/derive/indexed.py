@@ -28,6 +28,7 @@ from gradspec.derive.scopes import (
 )
 from gradspec.derive.simplify import (
     Reuse,
+    factored,
     guarded,
     plus,
     scattered,
@@ -318,7 +319,8 @@ def indexed_cotangents(rule: Rule) -> dict[str, Derived]:
         at: dict[str, Expr] = {
             b.index: Idx(i) for b, i in zip(target, indices, strict=True)
         }
-        whole = inlined(straightened(expr, values.axes), lifted, values.fresh)
+        whole = factored(straightened(expr, values.axes))
+        whole = inlined(whole, lifted, values.fresh)
         taken = frozenset((*indices, *_variables(rule)))
         result[name] = Derived(
             named(_without_shifts(replaced(whole, at)), taken), indices

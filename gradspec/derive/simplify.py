@@ -197,6 +197,29 @@ def _sum(a: Product, b: Product) -> Expr:
     return chain.plus(joined(a), joined(b))
 
 
+def factored(expr: Expr) -> Expr:
+    """``expr`` with what both branches of a choice have in common outside of it, unless
+    it is one of the values at fixed positions (``... if i == 0 else ...``).
+    """
+
+    def visit(node: Expr) -> Expr:
+        if not isinstance(node, Select) or ZERO in (node.then, node.other):
+            return node
+        compared = node.condition.below
+        fixed = any(isinstance(part, Const) for part in compared)
+        sides = product(node.then), product(node.other)
+        common = _common(*sides)
+        if not common.powers or any(side.guards for side in sides):
+            return node
+        if fixed and all(map(is_index, compared)):
+            return node
+        branches = (joined(_rest(side, common)) for side in sides)
+        common.multiply(fold(Select(node.condition, *branches)))
+        return joined(common)
+
+    return transform(expr, visit)
+
+
 # --- sums over indices ----------------------------------------------------------------
 
 
@@ -605,6 +628,7 @@ def _at_places(scope: _Scope, body: Expr) -> Expr:
         for guard in scope.guards
         if isinstance(guard, Apply) and guard.op == AT
         if isinstance(guard.args[0], Ref)
+        if not scope.bounds.keys().isdisjoint(guard.args[0].free)
     }
     return transform(body, lambda node: places.get(node, node)) if places else body
 

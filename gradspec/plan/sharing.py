@@ -285,9 +285,11 @@ def share(
     bound: set[str] = set()
     ours: set[str] = set()
     numbers = {v: name for name, v in known.constants.items() if children(v)}
+    # residuals: what a target's words make equal to one is no other value
+    given = {*names(*roots)}.intersection(known.named.values())
 
     def bind(name: str, value: Expr) -> Name:
-        if name not in bound:
+        if name not in bound and name not in given:
             bound.add(name)
             statements.append(Assign(name, value, known.comments.get(name, "")))
         return Name(name)

@@ -8,18 +8,19 @@ are undefined for an empty sum stay inside (`rewrites.undefined_at`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
-from itertools import combinations
+from operator import and_
 from typing import TYPE_CHECKING
 
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
+from gradspec.ir.tidy import fold
 from gradspec.plan.arrays import (
     Cumulative,
-    Einsum,
     Expr,
     Literal,
     Op,
@@ -27,6 +28,14 @@ from gradspec.plan.arrays import (
     Window,
 )
 from gradspec.plan.axes import Value, aligned
+from gradspec.plan.contractions import (
+    BATCH,
+    Bounds,
+    axes_of,
+    contracted,
+    sum_of,
+    taken_in,
+)
 
 if TYPE_CHECKING:
     from gradspec.plan.translate import Translation
@@ -36,57 +45,48 @@ def total(
     t: Translation, bounds: Bounds, body: ir.Expr, where: ir.Expr | None = None
 ) -> Value:
     """The sum of ``body`` over ``bounds`` where the condition holds."""
-    if where is None:
-        body, where = _condition(body)
     if where is not None:
-        special = _running(t, bounds, body, where) or _by_position(
-            t, bounds, body, where
-        )
-        if special is not None:
-            return special
-        body = _narrowed(t, bounds, body, where)
-    if isinstance(body, ir.Select) and not _depends(t.value(body.condition), bounds):
-        return _chosen(t, bounds, body)
-    terms = _distributed(t, bounds, body) or _terms(body)
-    if len(terms) > 1 and any(_is_contraction(t, term, bounds) for term in terms):
-        return _added(t, [total(t, bounds, term) for term in terms])
+        body = ir.Select(where, body, ir.ZERO)
+    if body == ir.ZERO:
+        return t.value(body)
+    special = _special(t, bounds, body)
+    if special is not None:
+        return special
+    tree = _expanded(t, body)
+    terms = _terms(tree)
+    for term in terms:
+        condition = _outer_condition(t, bounds, term)
+        if condition is not None:
+            rest = [other for other in terms if other is not term]
+            chosen = _chosen(t, bounds, term, condition)
+            return _added(
+                t, [chosen, *(total(t, bounds, _sum(rest)) for _ in rest[:1])]
+            )
+    products = _gathered(t, bounds, tree)
+    if any(_is_contraction(t, product, bounds) for product in products) or (
+        len(products) == 1 and _is_leaner(t, bounds, products[0], body)
+    ):
+        return _added(t, [_product_total(t, bounds, product) for product in products])
     return _product_total(t, bounds, body)
 
 
-def _narrowed(t: Translation, bounds: Bounds, body: ir.Expr, where: ir.Expr) -> ir.Expr:
-    """``body`` where the condition holds, else 0. In a contraction one factor alone is
-    masked, the first that has all indices of the condition: ``p[i, j]`` of ``p[i, j] *
-    v[j, k]`` for ``j <= i``.
-    """
-    if _is_masked(body, where):
-        return body
-    indices = set(t.value(where).axes)
-    parts = _product(body)
-    at = next((f for f in parts.above if indices <= set(t.value(f).axes)), None)
-    if at is None or not _is_contraction(t, body, bounds):
-        return ir.Select(where, body, ir.ZERO)
-    if _is_masked(at, where) or t.is_padded(at, where):
-        return body
-    rest = list(parts.above)
-    rest[rest.index(at)] = ir.Select(where, at, ir.ZERO)
-    return _multiplied(parts, rest)
-
-
-def _is_masked(expr: ir.Expr, condition: ir.Expr) -> bool:
-    """True for ``exp(a if c else -inf)``, which is 0 where the condition fails."""
-    match expr:
-        case ir.Apply(op="exp", args=(ir.Select(condition=own, other=other),)):
-            return own == condition and other == ir.apply("neg", ir.Apply("inf"))
+def _special(t: Translation, bounds: Bounds, body: ir.Expr) -> Value | None:
+    """A running sum or a sum by position."""
+    match body:
+        case ir.Select(condition=condition, then=then, other=other) if other == ir.ZERO:
+            return _running(t, bounds, then, condition) or _by_position(
+                t, bounds, then, condition
+            )
         case _:
-            return False
+            return None
 
 
-def _chosen(t: Translation, bounds: Bounds, body: ir.Select) -> Value:
+def _chosen(t: Translation, bounds: Bounds, body: ir.Expr, condition: ir.Expr) -> Value:
     """A choice whose condition has no summed index becomes a choice between sums."""
-    condition = t.value(body.condition)
-    then = total(t, bounds, body.then)
-    other = total(t, bounds, body.other)
-    return t.choice(condition, then, other)
+    then, other = (
+        total(t, bounds, _assuming(body, condition, holds)) for holds in (True, False)
+    )
+    return t.choice(t.value(condition), then, other)
 
 
 def average(
@@ -221,12 +221,20 @@ def _product_total(t: Translation, bounds: Bounds, body: ir.Expr) -> Value:
 
 
 def _nested(t: Translation, bounds: Bounds, parts: _Product) -> list[Value]:
-    """A sum of a sum becomes one sum, if the inner one is the whole body."""
+    """A sum of a sum becomes one sum, if the inner one is the whole body, and is not a
+    choice between sums; a running sum or a sum by position.
+    """
     inner = [f for f in parts.above if _depends(t.value(f), bounds)]
     below = any(_depends(t.value(f), bounds) for f in parts.below)
     match inner:
         case [ir.Reduce(op="sum", bounds=more, body=body, where=where)] if not below:
-            return [total(t, (*bounds, *(b.index for b in more)), body, where)]
+            own = tuple(b.index for b in more)
+            if _outer_condition(t, own, _expanded(t, body)) is None:
+                return [total(t, (*bounds, *own), body, where)]
+            return []
+        case [ir.Select() as choice] if not below:
+            special = _special(t, bounds, choice)
+            return [] if special is None else [special]
         case _:
             return []
 
@@ -247,12 +255,58 @@ def _is_contraction(t: Translation, body: ir.Expr, bounds: Bounds) -> bool:
     return len({frozenset(axes_of(value)) for value in inner}) > 1
 
 
-# --- sums of terms -----------------------------------------------------------------------
+# --- trees of sums and choices ----------------------------------------------------------
+#
+# The body of a sum is a tree: sums, differences and choices whose leaves are products.
+# What its leaves have in common leaves the tree, so that ``g[i] * w[i, a] * s[a] + g[i] *
+# w[i, a] * q[a]``, summed over i, is a contraction and a factor, ``s[a] + q[a]``.
 
 
-def _terms(expr: ir.Expr) -> list[ir.Expr]:
+_Path = tuple[ir.Expr, ...]
+_Leaf = tuple[_Path, ir.Expr]
+"""A product in a tree, and the conditions above it."""
+
+
+def _branches(tree: ir.Expr) -> tuple[int, ...]:
+    """The positions of the children that are trees themselves; none of a leaf."""
+    match tree:
+        case ir.Apply(op="add" | "sub" | "neg", args=args):
+            return tuple(range(len(args)))
+        case ir.Select():
+            return 1, 2
+        case _:
+            return ()
+
+
+def _mapped(
+    tree: ir.Expr, visit: Callable[[_Path, ir.Expr], ir.Expr], path: _Path = ()
+) -> ir.Expr:
+    """The tree with other leaves; those that are 0 stay."""
+    at = _branches(tree)
+    if not at:
+        return tree if tree == ir.ZERO else visit(path, tree)
+    if isinstance(tree, ir.Select):
+        path = (*path, tree.condition)
+    parts = walk.children(tree)
+    made = (_mapped(p, visit, path) if k in at else p for k, p in enumerate(parts))
+    return fold(walk.with_children(tree, tuple(made)))
+
+
+def _leaves(tree: ir.Expr) -> list[_Leaf]:
+    """The products in a tree, each with the conditions above it."""
+    found: list[_Leaf] = []
+
+    def visit(path: _Path, leaf: ir.Expr) -> ir.Expr:
+        found.append((path, leaf))
+        return leaf
+
+    _mapped(tree, visit)
+    return found
+
+
+def _terms(tree: ir.Expr) -> list[ir.Expr]:
     """The summands, each with its sign."""
-    match expr:
+    match tree:
         case ir.Apply(op="add", args=(left, right)):
             return [*_terms(left), *_terms(right)]
         case ir.Apply(op="sub", args=(left, right)):
@@ -260,29 +314,47 @@ def _terms(expr: ir.Expr) -> list[ir.Expr]:
         case ir.Apply(op="neg", args=(arg,)):
             return [ir.apply("neg", term) for term in _terms(arg)]
         case _:
-            return [expr]
+            return [tree]
 
 
-def _distributed(t: Translation, bounds: Bounds, body: ir.Expr) -> list[ir.Expr]:
-    """The terms of ``g[i, j] * (x[i, l] + z[j, l])``: the sum over all three indices
-    would be larger than all of its parts; each term is a contraction. A difference
-    stays whole (distributed, it would lose the digits of what its terms share), and so
-    does a sum that is held.
+def _sum(terms: Sequence[ir.Expr]) -> ir.Expr:
+    return reduce(lambda a, b: fold(ir.apply("add", a, b)), terms)
+
+
+def _expanded(t: Translation, body: ir.Expr) -> ir.Expr:
+    """The tree with products distributed over the trees in them that are larger than
+    all that they are made of: ``g[i, j] * (x[i, l] + z[j, l])``.
     """
+    if _branches(body):
+        return _mapped(body, lambda _, leaf: _expanded(t, leaf))
     parts = _product(body)
     for at, factor in enumerate(parts.above):
-        terms = _terms(factor)
-        value = t.value(factor)
-        whole = axes_of(value)
         rest = [*parts.above[:at], *parts.above[at + 1 :]]  # it may occur there again
-        others = [axes_of(t.value(f)) for f in rest]
-        is_larger = all(axes_of(t.value(term)) < whole for term in terms)
-        is_difference = len({*map(_is_negative, terms)}) > 1
-        if len(terms) < 2 or is_difference or value.expr in t.held:
-            continue
-        if is_larger and not any(whole <= o for o in others):
-            return [_multiplied(parts, [*rest, term]) for term in terms]
-    return []
+        if _branches(factor) and (not rest or _is_larger(t, factor, rest)):
+            break
+    else:
+        return body
+    return _mapped(
+        factor, lambda _, leaf: _expanded(t, _multiplied(parts, [*rest, leaf]))
+    )
+
+
+def _is_larger(t: Translation, tree: ir.Expr, others: Sequence[ir.Expr]) -> bool:
+    """True if no factor in the tree, condition or other factor has all of its axes. A
+    difference stays whole, unless one of its terms has them (distributed, it would lose
+    the digits of what its terms share), and so does a tree that is held.
+    """
+    leaves = _leaves(tree)
+    parts = [_product(leaf) for _, leaf in leaves]
+    made_of = [*others, *(f for p in parts for f in (*p.above, *p.below))]
+    made_of += [condition for path, _ in leaves for condition in path]
+    terms, value = _terms(tree), t.value(tree)
+    whole = axes_of(value)
+    if len({*map(_is_negative, terms)}) > 1:
+        made_of += [] if any(whole <= axes_of(t.value(x)) for x in terms) else [tree]
+    return value.expr not in t.held and not any(
+        whole <= axes_of(t.value(part)) for part in made_of
+    )
 
 
 def _is_negative(term: ir.Expr) -> bool:
@@ -292,8 +364,137 @@ def _is_negative(term: ir.Expr) -> bool:
     )
 
 
+def _outer_condition(t: Translation, bounds: Bounds, tree: ir.Expr) -> ir.Expr | None:
+    """A condition in the tree that has no summed index."""
+    conditions = (c for path, _ in _leaves(tree) for c in path)
+    return next((c for c in conditions if not _depends(t.value(c), bounds)), None)
+
+
+def _assuming(tree: ir.Expr, condition: ir.Expr, holds: bool) -> ir.Expr:
+    """The tree where the condition holds, or does not."""
+    if isinstance(tree, ir.Select) and tree.condition == condition:
+        return _assuming(tree.then if holds else tree.other, condition, holds)
+    at = _branches(tree)
+    parts = (
+        _assuming(part, condition, holds) if k in at else part
+        for k, part in enumerate(walk.children(tree))
+    )
+    return fold(walk.with_children(tree, tuple(parts))) if at else tree
+
+
+def _gathered(t: Translation, bounds: Bounds, tree: ir.Expr) -> list[ir.Expr]:
+    """A tree as few products: one if what its leaves have in common leaves a rest of
+    fewer axes; else one for each set of leaves that share what leaves the tree.
+    """
+    leaves = _leaves(tree)
+    if len(leaves) > 1:
+        whole = axes_of(t.value(tree))
+        product = _common(t, bounds, tree, leaves)
+        if not any(whole <= axes_of(t.value(f)) for f in _product(product).above):
+            return [product]
+    groups: dict[tuple[bool, frozenset[ir.Expr]], list[_Leaf]] = {}
+    for path, leaf in leaves:
+        parts = _outer_factors(t, bounds, path, _product(leaf))
+        inner = [f for f in parts.above + parts.below if _depends(t.value(f), bounds)]
+        groups.setdefault((bool(path), frozenset(inner)), []).append((path, leaf))
+    return [_common(t, bounds, tree, group) for group in groups.values()]
+
+
+def _outer_factors(
+    t: Translation, bounds: Bounds, path: _Path, parts: _Product
+) -> _Product:
+    """The factors that leave a tree: those without a summed index, and those that have
+    an axis that no condition has.
+    """
+    near = _axes(t, path)
+
+    def leaves(factor: ir.Expr) -> bool:
+        axes = axes_of(t.value(factor))
+        return axes.isdisjoint(bounds) or not axes <= near
+
+    return replace(_factors(parts, leaves), negative=False)
+
+
+def _axes(t: Translation, exprs: Sequence[ir.Expr]) -> set[str]:
+    return set[str]().union(*(axes_of(t.value(expr)) for expr in exprs))
+
+
+def _common(
+    t: Translation, bounds: Bounds, tree: ir.Expr, group: list[_Leaf]
+) -> ir.Expr:
+    """The part of a tree that a group of leaves makes, as one product."""
+    if len(group) == 1:
+        alone = _mapped(tree, lambda *leaf: leaf[1] if leaf == group[0] else ir.ZERO)
+        return _narrowed(t, bounds, alone, *group[0])
+    every = [_product(leaf) for _, leaf in group]
+    above = reduce(and_, (Counter(parts.above) for parts in every))
+    below = reduce(and_, (Counter(parts.below) for parts in every))
+    shared = _Product(False, (*above.elements(),), (*below.elements(),))
+    path = tuple(condition for path, _ in group for condition in path)
+    core = _outer_factors(t, bounds, path, shared)
+    rest = _mapped(
+        tree, lambda *leaf: _without(leaf[1], core) if leaf in group else ir.ZERO
+    )
+    return _multiplied(core, [*core.above, rest])
+
+
+def _without(leaf: ir.Expr, core: _Product) -> ir.Expr:
+    """The product of the factors that are not in the core."""
+    parts = _product(leaf)
+    above = Counter(parts.above) - Counter(core.above)
+    below = Counter(parts.below) - Counter(core.below)
+    rest = replace(parts, below=tuple(below.elements()))
+    return _multiplied(rest, [*above.elements()] or [ir.ONE])
+
+
+def _narrowed(
+    t: Translation, bounds: Bounds, tree: ir.Expr, path: _Path, leaf: ir.Expr
+) -> ir.Expr:
+    """A tree of one leaf as a product. One factor alone is masked, the first that has
+    all indices of the conditions: ``p[i, j]`` of ``p[i, j] * v[j, k]`` for ``j <= i``;
+    if there is none, those that have no others.
+    """
+    parts = _product(leaf)
+    for condition in path:
+        inside = _assuming(tree, condition, True)
+        is_zero = (
+            t.is_padded(f, condition) or _is_masked(f, condition) for f in parts.above
+        )
+        if inside != ir.ZERO and any(is_zero):
+            tree = inside
+    [(left, _)] = _leaves(tree)
+    if not left:
+        return tree
+
+    def placed(factor: ir.Expr) -> ir.Expr:
+        return _mapped(tree, lambda *_: factor)
+
+    near = _axes(t, left)
+    outer = _factors(parts, lambda f: not _depends(t.value(f), bounds))
+    whole = placed(_without(leaf, outer))
+    if _special(t, bounds, *_product(whole).above) is None:
+        axes = [axes_of(t.value(factor)) for factor in parts.above]
+        at = next((k for k, own in enumerate(axes) if near <= own), None)
+        if at is not None:
+            above = [*parts.above]
+            above[at] = placed(above[at])
+            return _multiplied(parts, above)
+        outer = _outer_factors(t, bounds, left, parts)
+        whole = placed(_without(leaf, outer))
+    return _multiplied(replace(outer, negative=False), [*outer.above, whole])
+
+
+def _is_masked(expr: ir.Expr, condition: ir.Expr) -> bool:
+    """True for ``exp(a if c else -inf)``, which is 0 where the condition fails."""
+    match expr:
+        case ir.Apply(op="exp", args=(ir.Select(condition=own, other=other),)):
+            return own == condition and other == ir.apply("neg", ir.Apply("inf"))
+        case _:
+            return False
+
+
 def _multiplied(parts: _Product, above: list[ir.Expr]) -> ir.Expr:
-    product: ir.Expr = reduce(lambda a, b: ir.apply("mul", a, b), above)
+    product: ir.Expr = reduce(lambda a, b: fold(ir.apply("mul", a, b)), above)
     for divisor in parts.below:
         product = ir.apply("div", product, divisor)
     return ir.apply("neg", product) if parts.negative else product
@@ -303,15 +504,22 @@ def _added(t: Translation, values: list[Value]) -> Value:
     return reduce(lambda a, b: t.combined("add", a, b), values)
 
 
+def _is_leaner(t: Translation, bounds: Bounds, product: ir.Expr, body: ir.Expr) -> bool:
+    """True if no factor that is summed has all axes of the body, or it is a sum that
+    is found in another way.
+    """
+    parts = _product(product)
+    axes = [axes_of(t.value(f)) for f in (*parts.above, *parts.below)]
+    inner = [own for own in axes if not own.isdisjoint(bounds)]
+    whole = axes_of(t.value(body))
+    return (
+        not any(whole <= own for own in inner)
+        or (len(inner) == 1 and not any(map(_branches, parts.above)))
+        or bool(_nested(t, bounds, parts))
+    )
+
+
 # --- special forms -----------------------------------------------------------------------
-
-
-def _condition(body: ir.Expr) -> tuple[ir.Expr, ir.Expr | None]:
-    match body:
-        case ir.Select(condition=condition, then=then, other=other) if other == ir.ZERO:
-            return then, condition
-        case _:
-            return body, None
 
 
 _RUNNING = {"le": (False, 0), "lt": (False, -1), "ge": (True, 0), "gt": (True, 1)}
@@ -378,117 +586,3 @@ def _by_position(
     )
     batched = not over_batch and (at.batched or value.batched)
     return Value(expr, (k, *rest), batched)
-
-
-# --- products of two ------------------------------------------------------------------
-
-
-BATCH = "..."
-Bounds = tuple[str, ...]
-
-
-def axes_of(value: Value) -> set[str]:
-    """The indices of a value, ``BATCH`` among them where it has batch axes."""
-    return {*value.axes, BATCH} if value.batched else set(value.axes)
-
-
-def taken_in(
-    t: Translation, inner: list[Value], above: list[Value], below: list[Value]
-) -> list[Value]:
-    """The values under a sum, with factors without summed indices multiplied in."""
-    if len({frozenset(axes_of(value)) for value in inner}) == 1:
-        inner = [reduce(lambda a, b: t.combined("mul", a, b), inner)]
-    needed = set[str]().union(*map(axes_of, [*above, *below]))
-    at = max(
-        range(len(inner)),
-        key=lambda k: (needed <= axes_of(inner[k]), -len(axes_of(inner[k]))),
-    )
-    value = reduce(lambda a, b: t.combined("mul", a, b), above, inner[at])
-    value = reduce(lambda a, b: t.combined("div", a, b), below, value)
-    return [*inner[:at], value, *inner[at + 1 :]]
-
-
-def contracted(t: Translation, values: list[Value], bounds: Bounds) -> list[Value]:
-    """The sum of the product, as one value; no value for an empty product."""
-    while len(values) > 1:
-        first, second = min(
-            combinations(range(len(values)), 2),
-            key=lambda pair: _cost(values, pair, bounds),
-        )
-        rest = [v for p, v in enumerate(values) if p not in (first, second)]
-        gone = _gone(values[first], values[second], rest, bounds)
-        values = [
-            *rest[:first],
-            _pair(t, values[first], values[second], gone),
-            *rest[first:],
-        ]
-    return [sum_of(t, value, bounds) for value in values]
-
-
-def _gone(
-    left: Value, right: Value, rest: Sequence[Value], bounds: Bounds
-) -> tuple[str, ...]:
-    """The summed indices that occur in this pair only."""
-    others = {axis for value in rest for axis in axes_of(value)}
-    here = axes_of(left) | axes_of(right)
-    return tuple(b for b in bounds if b in here and b not in others)
-
-
-def _cost(
-    values: list[Value], pair: tuple[int, int], bounds: Bounds
-) -> tuple[int, bool, int]:
-    """The result's rank, True if nothing is summed, and the rank of the work."""
-    left, right = values[pair[0]], values[pair[1]]
-    rest = [v for p, v in enumerate(values) if p not in pair]
-    every = axes_of(left) | axes_of(right)
-    gone = _gone(left, right, rest, bounds)
-    return len(every) - len(gone), not gone, len(every)
-
-
-def _pair(t: Translation, left: Value, right: Value, gone: Bounds) -> Value:
-    alone = (axes_of(left) ^ axes_of(right)) & set(gone)
-    same = axes_of(left) == axes_of(right)
-    within = axes_of(left) <= axes_of(right) or axes_of(right) <= axes_of(left)
-    summed = tuple(g for g in gone if g not in alone)
-    first = tuple(g for g in gone if g in alone)
-    left, right = sum_of(t, left, first), sum_of(t, right, first)
-    if same or not summed or (within and summed == (BATCH,)):
-        return sum_of(t, t.combined("mul", left, right), summed)
-    return _einsum(t, left, right, summed)
-
-
-def sum_of(t: Translation, value: Value, bounds: Bounds) -> Value:
-    """The sum of one value over the bounds that it has."""
-    held = tuple(b for b in bounds if b in value.axes)
-    if held:
-        value = t.over("sum", held, value)
-    if BATCH in bounds and value.batched:
-        words = _words(value.axes)
-        word = "".join(words[axis] for axis in value.axes)
-        expr = Einsum((t.floating(value.expr),), (f"...{word}",), word)
-        value = Value(expr, value.axes, False)
-    return value
-
-
-def _einsum(t: Translation, left: Value, right: Value, gone: Bounds) -> Value:
-    order = tuple(a for a in t.frame((left, right)) if a not in gone)
-    batched = (left.batched or right.batched) and BATCH not in gone
-    words = _words((*order, *left.axes, *right.axes))
-
-    def word(axes: Sequence[str], is_batched: bool) -> str:
-        return "..." * is_batched + "".join(words[axis] for axis in axes)
-
-    expr = Einsum(
-        (t.floating(left.expr), t.floating(right.expr)),
-        (word(left.axes, left.batched), word(right.axes, right.batched)),
-        word(order, batched),
-    )
-    return Value(expr, order, batched)
-
-
-def _words(axes: Sequence[str]) -> dict[str, str]:
-    """A letter for each index, in order of appearance: equal contractions have equal
-    subscripts, whatever their indices are called.
-    """
-    distinct = dict.fromkeys(axes)
-    return dict(zip(distinct, "ijklmnopqrstuvwxyzabcdefgh", strict=False))

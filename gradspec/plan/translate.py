@@ -39,6 +39,7 @@ from gradspec.plan.axes import (
     size_of,
     spread,
 )
+from gradspec.plan.contractions import BATCH
 from gradspec.plan.operations import Types, array_node, as_float, chosen, operation
 from gradspec.plan.rewrites import (
     Sizes,
@@ -51,7 +52,6 @@ from gradspec.plan.rewrites import (
     spelled_out,
     undefined_at,
 )
-from gradspec.plan.sums import BATCH
 from gradspec.primitives.table_operators import BROADCAST_LIKE
 
 _Build: TypeAlias = Callable[[tuple[Expr, ...]], Expr]
