@@ -344,9 +344,12 @@ def compile_module(module: LoweredModule, source: Source, options: Options) -> C
         return Compiled(rules, (), found)
     emitted = emit_module(source, rules, options, clock)
     modules = () if emitted.failed else emitted.value or ()
-    return Compiled(
-        rules, modules, found + not_ignored(emitted.diagnostics, options.ignored)
+    told = {(d.code, d.labels[0].span) for d in found if d.labels}
+    later = not_ignored(emitted.diagnostics, options.ignored)
+    found += tuple(
+        d for d in later if not d.labels or (d.code, d.labels[0].span) not in told
     )
+    return Compiled(rules, modules, found)
 
 
 def _unproved(checked: CheckedRule) -> Iterable[Diagnostic]:

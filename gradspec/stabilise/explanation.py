@@ -283,9 +283,9 @@ _WORDS = {
     "undefined": _Words(
         "GS433",
         "a point at which it is NaN and the output is a number",
-        "a root or a power has a tip there, and its gradient is 0 / 0",
-        "choose the gradient there, `… if s > 0 else 0` (0 is a subgradient of a norm at"
-        " the vector 0), or leave the line out: a derived gradient is 0 there",
+        "it is 0 / 0 there, or infinity times 0",
+        "choose the gradient there, `… if s > 0 else 0`, or exclude the point by an"
+        " `assume` (of a norm at the vector 0 a derived gradient is 0)",
     ),
     "exponent": _Words(
         "GS443",
@@ -349,7 +349,8 @@ def _span(rule: Rule, loss: AccuracyLoss) -> Span:
         )
     value, span = text
     same = (n.span for n in nodes(value) if n == loss.culprit and n.span is not None)
-    return next(same, span)
+    # equal expressions of several rules are one object, with the place of the first
+    return next((s for s in same if span.start <= s.start <= s.end <= span.end), span)
 
 
 def _texts(rule: Rule) -> dict[str, tuple[Expr, Span]]:
@@ -367,17 +368,22 @@ FLOATS: Mapping[str, Any] = {"float32": np.float32, "float64": np.float64}
 
 
 def unfilled_holes(checked: CheckedRule, written: Rule) -> Iterator[Diagnostic]:
-    """Removable singularities left NaN by stabilisation, reported once for each value.
-    ``written``: the rule before that.
+    """Removable singularities left NaN by stabilisation, reported once for each value,
+    and once for the gradients at one point. ``written``: the rule before that.
     """
-    rule, told = checked.rule, set()
+    rule = checked.rule
+    outputs = {output.name for output in rule.outputs}
+    told: dict[Any, tuple[list[str], Hole, tuple[str, ...]]] = {}
     for hole in checked.holes:
         form = Names(rule).close(Ref(hole.name))
         values = emitted(rule, form, dict(hole.point), hole.output)
         left = tuple(name for name, value in values.items() if np.isnan(value))
-        if left and hole.name not in told:
-            told.add(hole.name)
-            yield _hole_warning(written, hole, left)
+        if left and not any(hole.name in names_ for names_, *_ in told.values()):
+            is_gradient = hole.name not in outputs and hole.name not in _texts(rule)
+            key = hole.point if is_gradient else hole.name
+            told.setdefault(key, ([], hole, left))[0].append(hole.name)
+    for names_, hole, left in told.values():
+        yield _hole_warning(written, hole, left, tuple(names_))
 
 
 def emitted(
@@ -405,15 +411,20 @@ def emitted(
     return found
 
 
-def _hole_warning(rule: Rule, hole: Hole, formats: tuple[str, ...]) -> Diagnostic:
+def _hole_warning(
+    rule: Rule, hole: Hole, formats: tuple[str, ...], names_: tuple[str, ...]
+) -> Diagnostic:
     sides = tuple(dict.fromkeys((hole.left, hole.right)))
+    verb = "is" if len(names_) == 1 else "are"
+    what = "where it has a limit" if len(sides) == 1 else "at a kink"
+    what = what.replace("it has", "they have") if len(names_) > 1 else what
     limit = f"limit {sides[0]}" if len(sides) == 1 else f"slopes {' and '.join(sides)}"
     point = dict(hole.point)
     place = said(point, tuple(point))
     where = "" if len(formats) == len(FLOATS) else f" in {formats[0]}"
     return warning(
         "GS433",
-        f"{hole.name} of {rule.name} is NaN where it has a limit",
+        f"{', '.join(names_)} of {rule.name} {verb} NaN {what}",
         rule.source,
         _texts(rule).get(hole.name, (None, rule.name_span))[1],
         label=f"NaN{where} at {place}: {limit}",

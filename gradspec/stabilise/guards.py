@@ -68,7 +68,7 @@ def guarded(rule: Rule, points: Points | None = None) -> Rule:
     """
     entries = (e for e in rule.backward if isinstance(e, Derived | Declared | Override))
     values = (*rule.forward, *rule.backward_locals, *entries)
-    if not any(_is_at_stake(value.value) for value in values):
+    if not any(is_at_stake(value.value) for value in values):
         return rule
     found = samples(rule) if points is None else (scalar_sample(rule, points),)
     guard = _Guard(_Elements(rule, found), rule.exacts)
@@ -80,9 +80,9 @@ def guarded(rule: Rule, points: Points | None = None) -> Rule:
     )
 
 
-def _is_at_stake(value: Expr) -> bool:
-    """True for a condition, and for an operation that is not finite everywhere."""
-    found = list(nodes(value))
+def is_at_stake(*values: Expr) -> bool:
+    """True with a condition, and an operation that is not finite everywhere."""
+    found = [node for value in values for node in nodes(value)]
     conditional = any(
         isinstance(n, Select) or (isinstance(n, Reduce) and n.where) for n in found
     )
@@ -196,7 +196,7 @@ class _Guard:
 
     def _run(self, expr: Expr, scope: Scope) -> Expr:
         """A value with everything in it guarded."""
-        if not _is_at_stake(expr) or depth(expr, {}) > _DEEPEST:
+        if not is_at_stake(expr) or depth(expr, {}) > _DEEPEST:
             return expr
         try:
             return self._inside(expr, scope)

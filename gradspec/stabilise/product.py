@@ -285,7 +285,8 @@ def _replacements(form: Expr, trial: Trial, row: int) -> Iterator[Expr]:
     one that vanishes first; and with a factor of 0 winning. (Cotangents stay outside: a
     gradient stays linear in them.)
     """
-    node, upstream = _origin(form, trial, row), trial.points.upstream
+    node = _origin(form, trial, row)
+    upstream = {name.partition("[")[0] for name in trial.points.upstream}
     if not isinstance(node, Apply) or node.op != "mul":
         return
     for large, small in (node.args, node.args[::-1]):
@@ -298,10 +299,11 @@ def _replacements(form: Expr, trial: Trial, row: int) -> Iterator[Expr]:
             first = Apply("mul", (parts[at], small))
             turned = multiplied([first, *parts[:at], *parts[at + 1 :]])
             yield replaced(form, node, turned)
-        ahead = [part for part in parts if names(part) & upstream]
-        rest = [part for part in parts if part not in ahead]
-        if rest and names(small) and not names(small) & upstream:
-            vanishing = Apply(VANISHING, (multiplied(rest), small))
+        both = [*parts, *_parts(small)]
+        ahead = [part for part in both if names(part) & upstream]
+        rest, less = ([p for p in s if p not in ahead] for s in (parts, _parts(small)))
+        if rest and any(map(names, less)):
+            vanishing = Apply(VANISHING, (multiplied(rest), multiplied(less)))
             yield replaced(form, node, multiplied([*ahead, vanishing]))
 
 
@@ -330,6 +332,8 @@ def _used(node: Expr, trial: Trial, row: int) -> tuple[Expr, ...]:
     match node:
         case Select(condition=condition, then=then, other=other):
             return (then if trial.values(condition)[row] else other,)
+        case Reduce():  # which has indices of its own
+            return ()
         case _:
             return children(node)
 

@@ -56,7 +56,7 @@ from gradspec.stabilise.comparisons import (
     without_names,
 )
 from gradspec.stabilise.explanation import accuracy_loss, reason
-from gradspec.stabilise.guards import guarded
+from gradspec.stabilise.guards import guarded, is_at_stake
 from gradspec.stabilise.names import (
     Names,
     Quantity,
@@ -249,6 +249,9 @@ class _Stabiliser:
             choice = self._searched(contest, of, choice)
         if self._is_elementwise:
             choice = self._mended(contest, of, choice)
+        elif of.is_derived and choice.selected.lost:
+            mended = with_vanishing_products(contest.trials, choice.selected)
+            choice = contest.choose(self._counted(mended), choice.selected)
         choice = choice.settled()
         self._record(of, contest, choice)
         return choice.selected.form
@@ -257,6 +260,9 @@ class _Stabiliser:
         """False for most values of indexed rules, such as contractions, which have one
         form.
         """
+        values = (written, *(let.value for let in self._rule.forward))
+        if of.is_derived and is_at_stake(*values):
+            return True  # a product with a 0 of a condition may overflow
         near = self._proposals.near(written, of, self._rule)
         far = self._proposals.far(written, of, self._rule)
         return any(True for _ in near) or any(True for _ in far)
@@ -442,6 +448,8 @@ class _Stabiliser:
             close, machine = Names(scalars), Machine(sample.points.columns)
             inputs = {variable.name for variable in scalars.inputs}
             plain = _is_plain(sample) & sample.points.defined
+            for name in sample.points.upstream:  # 0 times an infinite slope is nobody's
+                plain &= sample.points.columns[name] != 0
             for variable, entry in zip(scalars.inputs, scalars.backward, strict=True):
                 name = f"d{variable.name.partition('[')[0]}"
                 if name in values and isinstance(entry, Derived | Declared):

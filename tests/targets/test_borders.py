@@ -81,6 +81,26 @@ TIPS: list[tuple[str, dict[str, float], list[object], list[object]]] = [
         [0, 0],
     ),
     (
+        "x, a) -> y:\n    r = exp(x)\n    y = min(r, 1) + a * min(r, 2)",
+        {},
+        [999, 1],
+        [0, 2],
+    ),
+    (
+        "x[..., n]) -> y[..., n]:\n    r[i] = exp(x[i])\n"
+        "    y[i] = min(r[i], 1) + 3 * min(r[i], 2)",
+        {},
+        [[999, 0]],
+        [[0, 3.5]],
+    ),
+    (
+        "s, ell) -> y:\n    assume s >= 0, ell > 0\n    r = sqrt(s) / ell\n"
+        "    y = (1 + r) * exp(-r)",
+        {},
+        [0, 0.5],
+        [-2, 0],
+    ),
+    (
         "x[n, d], z[m, d]) -> k[n, m]:\n"
         "    k[i, j] = sqrt(sum((x[i, l] - z[j, l])**2 for l))",
         {},
