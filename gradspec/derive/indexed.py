@@ -66,11 +66,13 @@ from gradspec.ir.rule import (
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import (
     children,
+    evaluated,
     expand,
     names,
     nodes,
     substitute,
     transform,
+    unguarded,
     with_children,
 )
 
@@ -549,11 +551,12 @@ def _renamed(expr: Expr, to: dict[str, str]) -> Expr:
 
 
 def _positions_read(rule: Rule) -> Iterator[_Place]:
-    """Positions that the forward pass reads, which are therefore in range."""
+    """Positions that the forward pass reads whatever holds: they are in range."""
     axes = {i.name: i.shape.axes for i in rule.inputs}
     axes |= {let.name: let.axes for let in rule.forward}
     for let in rule.forward:
-        for node in nodes(let.value):
+        found = unguarded(let.value) if let.name in evaluated(rule) else ()
+        for node in found:
             if isinstance(node, Ref):
                 yield from zip(node.indices, axes.get(node.name, ()), strict=True)
 

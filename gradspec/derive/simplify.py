@@ -36,7 +36,7 @@ from gradspec.ir.expr import (
     Size,
 )
 from gradspec.ir.tidy import decide, fold
-from gradspec.ir.walk import children, transform, with_children
+from gradspec.ir.walk import children, nodes, transform, with_children
 
 
 @dataclass(slots=True)
@@ -495,9 +495,7 @@ def _straight(node: Expr, axes: Mapping[str, Axis]) -> Expr:
     match node:
         case Apply(op="add" | "sub") if is_index(node):
             return written(linear(node))
-        case Apply(op="lt" | "le" | "gt" | "ge" | "eq" | "ne", args=args) if all(
-            is_index(arg) for arg in args
-        ):
+        case Apply(op=op, args=args) if op in _COMPARISONS and all(map(is_index, args)):
             return _comparison(node, axes)
         case _:
             return fold(node)
@@ -515,6 +513,8 @@ def is_index(expr: Expr) -> bool:
         case _:
             return False
 
+
+_COMPARISONS = frozenset(("lt", "le", "gt", "ge", "eq", "ne"))
 
 TRUE = Apply("eq", (ZERO, ZERO))
 FALSE = Apply("ne", (ZERO, ZERO))
@@ -622,7 +622,9 @@ def scattered(
 
 
 def _at_places(scope: _Scope, body: Expr) -> Expr:
-    """``x[t[i]]`` that reaches the place ``k`` is ``x[k]``, and leaves a sum over i."""
+    """``x[t[i]]`` that reaches the place ``k`` is ``x[k]``, and leaves a sum over i. A
+    condition on ``t[i]`` itself stays: it may be why the place exists.
+    """
     places: dict[Expr, Expr] = {
         guard.args[0]: guard.args[1]
         for guard in scope.guards
@@ -630,7 +632,17 @@ def _at_places(scope: _Scope, body: Expr) -> Expr:
         if isinstance(guard.args[0], Ref)
         if not scope.bounds.keys().isdisjoint(guard.args[0].free)
     }
-    return transform(body, lambda node: places.get(node, node)) if places else body
+    if not places:
+        return body
+    done: dict[Expr, Expr] = {}
+    for node in nodes(body):
+        parts = tuple(done[child] for child in node.below)
+        if isinstance(node, Apply) and node.op in _COMPARISONS:
+            pairs = zip(node.below, parts, strict=True)
+            parts = tuple(old if is_index(new) else new for old, new in pairs)
+        made = with_children(node, parts)
+        done[node] = places.get(made, made)
+    return done[body]
 
 
 def _substituted(expr: Expr, values: Mapping[str, Expr]) -> Expr:

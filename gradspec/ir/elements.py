@@ -131,7 +131,7 @@ class Expansion:
                 return self._choice(name, indices, position, node)
         place = tuple(int(i.value) for i in indices if isinstance(i, Const))
         if name in self.integers:
-            return self._given(name, place)
+            return self._given(name, place, node.span)
         return Ref(element(name, place), span=node.span)
 
     def _choice(
@@ -145,15 +145,13 @@ class Expansion:
             result = Select(here, self._ref(name, chosen, node), result)
         return result
 
-    def _given(self, name: str, index: Index) -> Expr:
+    def _given(self, name: str, index: Index, span: Span | None) -> Expr:
         value: Nested = self.integers[name]
         for place in index:
             if isinstance(value, int) or not 0 <= place < len(value):
-                raise OutOfRange(element(name, index))
+                return Ref(element(name, index), span=span)
             value = value[place]
-        if not isinstance(value, int):
-            raise OutOfRange(element(name, index))
-        return const(value)
+        return const(value) if isinstance(value, int) else Ref(element(name, index))
 
     def _terms(self, node: Reduce, env: Env) -> Terms:
         terms: Terms = []

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from math import ceil, floor, isqrt, trunc
 
-from gradspec.ir.expr import ONE, ZERO, Apply, Const, Expr, Select
+from gradspec.ir.expr import ONE, ZERO, Apply, Const, Expr, Reduce, Select
 from gradspec.ir.walk import transform
 
 _TWO = Fraction(2)
@@ -39,6 +39,11 @@ def fold(node: Expr) -> Expr:
             if decided is None:
                 return then if then == other else node
             return then if decided else other
+        case Reduce(op=op, bounds=bounds, body=body, where=Apply() as where):
+            decided = decide(where)
+            if decided is False and op == "sum":
+                return ZERO
+            return Reduce(op, bounds, body, span=node.span) if decided else node
         case _:
             return node
 

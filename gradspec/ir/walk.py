@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from operator import is_
 
-from gradspec.ir.expr import Call, Expr, Key, Ref
+from gradspec.ir.expr import Apply, Call, Expr, Idx, Key, Reduce, Ref, Select
 from gradspec.ir.rule import Declared, Derived, Let, Override, Rule
 
 
@@ -86,6 +86,62 @@ def names(expr: Expr) -> frozenset[str]:
 def size(expr: Expr) -> int:
     """The number of distinct nodes."""
     return len(expr.inner) + 1
+
+
+# --- conditions ----------------------------------------------------------------------
+
+
+def guards(node: Expr, position: int) -> bool:
+    """True if a condition decides whether the child counts. ``j != t`` does not: it says
+    nothing of whether ``t`` is a position.
+    """
+    match node:
+        case Select(condition=condition):
+            return position == 2 or (position == 1 and not _is_another(condition))
+        case Apply(op="and" | "or"):
+            return position > 0
+        case Reduce(where=where):
+            return where is not None and position == 0 and not _is_another(where)
+        case _:
+            return False
+
+
+def _is_another(condition: Expr) -> bool:
+    match condition:
+        case Apply(op="ne", args=(Idx(), at) | (at, Idx())):
+            return bool(names(at))
+        case _:
+            return False
+
+
+def unguarded(expr: Expr) -> frozenset[Expr]:
+    """The references that no choice guards."""
+    found: set[Expr] = set()
+    seen: set[tuple[Expr, bool]] = set()
+    todo = [(expr, False)]
+    while todo:
+        node, guarded = todo.pop()
+        if (node, guarded) in seen:
+            continue
+        seen.add((node, guarded))
+        if isinstance(node, Ref) and not guarded:
+            found.add(node)
+        for position, child in enumerate(children(node)):
+            todo.append((child, guarded or guards(node, position)))
+    return frozenset(found)
+
+
+def evaluated(rule: Rule) -> frozenset[str]:
+    """The forward values that are needed whatever holds; those that nothing else of the
+    forward pass uses are.
+    """
+    used = frozenset[str]().union(*(names(let.value) for let in rule.forward))
+    found = {let.name for let in rule.forward} - used
+    found |= {output.name for output in rule.outputs}
+    for let in reversed(rule.forward):
+        if let.name in found:
+            found |= {n.name for n in unguarded(let.value) if isinstance(n, Ref)}
+    return frozenset(found)
 
 
 # --- closed forms ---------------------------------------------------------------------

@@ -84,12 +84,15 @@ class Binding:
 
 @dataclass(slots=True)
 class Scope:
-    """All that is in view; grows as a rule's body is read."""
+    """All that is in view; grows as a rule's body is read. ``compared`` are the sides of
+    the comparisons that decide whether what is read counts.
+    """
 
     variables: dict[str, Variable] = field(default_factory=dict)
     sizes: dict[str, Span] = field(default_factory=dict)
     hidden: dict[str, Hidden] = field(default_factory=dict)
     indices: list[Binding] = field(default_factory=list)
+    compared: list[tuple[Expr, Expr]] = field(default_factory=list)
     sees: str = "the rule"
 
     def index(self, name: str) -> Binding | None:

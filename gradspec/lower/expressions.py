@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import assert_never
 
-from gradspec.ir.expr import Apply, Bound, Const, Expr, Idx, Reduce, Ref, Select, Size
+from gradspec.ir.expr import (
+    Apply,
+    Bound,
+    Const,
+    Expr,
+    Idx,
+    Reduce,
+    Ref,
+    Select,
+    Size,
+    const,
+)
 from gradspec.ir.walk import nodes as expr_nodes
 from gradspec.lower.calls import lower_call
 from gradspec.lower.context import Binding, Context, Role, Variable, near
@@ -186,7 +198,8 @@ def _index(
     if isinstance(node, nodes.Name):
         binding = cx.scope.index(node.id)
         if binding is not None:
-            stand(binding, axis, node.span, cx)
+            if not _is_limited(binding, axis, cx):
+                stand(binding, axis, node.span, cx)
             return Value(Idx(binding.id, span=node.span), Type.INT)
         if not _is_value(node.id, cx):
             _unbound(node, cx)
@@ -196,6 +209,15 @@ def _index(
         _tie(value.expr, axis, cx)
         _check_range(value.expr, axis, variable, node.span, cx)
     return value
+
+
+def _is_limited(binding: Binding, axis: str | int, cx: Context) -> bool:
+    """True for ``a[i]`` where ``i`` ranges over another axis and ``i < n`` decides."""
+    if binding.axis in (None, axis):
+        return False
+    ends = (Size(axis), Ref(axis)) if isinstance(axis, str) else (const(axis),)
+    index = Idx(binding.id)
+    return any({index, end} == {*pair} for end in ends for pair in cx.scope.compared)
 
 
 def _is_value(name: str, cx: Context) -> bool:
@@ -456,16 +478,26 @@ def _conditional(node: nodes.Conditional, cx: Context) -> Value | None:
     """``a if c else b``; a cascade of ``else … if`` is walked in a loop."""
     arms: list[tuple[nodes.Conditional, Value | None, Value | None]] = []
     last: nodes.Expr = node
+    known = len(cx.scope.compared)
     while isinstance(last, nodes.Conditional):
-        arms.append((last, cx.condition(last.condition), cx.lower(last.then)))
+        condition = cx.condition(last.condition)
+        cx.scope.compared += _compared(condition)
+        arms.append((last, condition, cx.lower(last.then)))
         last = last.otherwise
     result = cx.lower(last)
+    del cx.scope.compared[known:]
     for arm, condition, then in reversed(arms):
         if condition is None or then is None or result is None:
             result = None
         else:
             result = _arm(arm, condition, then, result, cx)
     return result
+
+
+def _compared(condition: Value | None) -> Iterator[tuple[Expr, Expr]]:
+    for node in expr_nodes(condition.expr) if condition else ():
+        if isinstance(node, Apply) and node.op in ("lt", "le", "gt", "ge"):
+            yield node.args[0], node.args[1]
 
 
 def _arm(

@@ -262,16 +262,18 @@ class Take(Rearranged):
 @dataclass(frozen=True, slots=True, eq=False)
 class Gather(Rearranged):
     """Elements along ``axis`` at integer positions with as many core axes as ``arg``;
-    all other axes broadcast (as in `take_along_axis`).
+    all other axes broadcast (as in `take_along_axis`). ``clipped``: see :class:`Take`.
     """
 
     index: Expr
     axis: int
+    clipped: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScatterAdd(RankedNode):
-    """``result[..., k, :] = sum of value[..., p, :] where index[..., p] == k``.
+    """``result[..., k, :] = sum of value[..., p, :] where index[..., p] == k``: none for
+    a position outside.
 
     ``index`` has ``count`` core axes, ``value`` these and then ``others`` more
     (``count`` may be 0: batch axes alone are summed; a target must know where batch
@@ -365,6 +367,18 @@ Ranked: TypeAlias = (
 
 Expr: TypeAlias = Name | Literal | Op | Where | ToFloat | Ranked
 
+MEASURES: Mapping[type[Node], tuple[int, ...]] = {
+    Spread: (1,),
+    Arange: (0,),
+    ScatterAdd: (0, 2),
+    Take: (1,),
+    Gather: (1,),
+    Window: (1, 2),
+    Windows: (1, 2, 3),
+    Pick: (1,),
+}
+"""The children that are integers: lengths of axes, positions."""
+
 
 # --- walks -------------------------------------------------------------------------------
 
@@ -446,6 +460,21 @@ def is_whole(expr: Expr, whole: frozenset[str]) -> bool:
             return False
 
 
+def is_view(expr: Expr) -> bool:
+    """True if the value is a name, or a part of one in another order or shape, that
+    needs no memory.
+    """
+    match expr:
+        case Name():
+            return True
+        case Diagonal() | Expand() | Permute() | Pick() | Spread():
+            return is_view(expr.arg)
+        case Window(padded=False):
+            return is_view(expr.arg)
+        case _:
+            return False
+
+
 # --- Python numbers ----------------------------------------------------------------------
 
 
@@ -484,6 +513,8 @@ def is_safe(node: Op) -> bool:
             return value != 0
         case Op("pow", (_, Literal(value=power))):
             return power in (1, 2)
+        case Op("pow", (Literal(value=base), _)):
+            return base > 0
         case Op(primitive=op):
             return op in _SAFE
 

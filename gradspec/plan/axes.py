@@ -274,11 +274,16 @@ def _taken(
         first = permuted(expr, tuple(labels), (label, *others))
         taken = Take(first, index.expr, -len(labels), guarded)
         return taken, [*index.axes, *others], True
-    return _gathered(expr, batched, labels, axis, index)
+    return _gathered(expr, batched, labels, axis, index, guarded)
 
 
 def _gathered(
-    expr: Expr, batched: bool, labels: list[str], axis: int, index: Value
+    expr: Expr,
+    batched: bool,
+    labels: list[str],
+    axis: int,
+    index: Value,
+    guarded: bool,
 ) -> tuple[Expr, list[str], bool]:
     """The last index that the array lacks replaces the axis; the others become axes of
     size 1 in front of it.
@@ -293,7 +298,7 @@ def _gathered(
     order = tuple(extra[-1] if extra and p == slot else a for p, a in enumerate(new))
     # An axis of the array that the index lacks has size 1 in the index.
     whole = Value(index.expr, index.axes, True)
-    gathered: Expr = Gather(expr, aligned(whole, order), slot - depth)
+    gathered: Expr = Gather(expr, aligned(whole, order), slot - depth, guarded)
     if extra:
         return gathered, list(order), batched or index.batched
     kept = [a for p, a in enumerate(new) if p != slot]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from gradspec.derive.chain import Underivable
 from gradspec.derive.indexed import (
@@ -39,6 +40,7 @@ from gradspec.plan.arrays import (
     Reduce,
     Softmax,
     children,
+    is_view,
     names,
     nodes,
     with_children,
@@ -54,7 +56,7 @@ from gradspec.plan.operations import (
     with_values,
 )
 from gradspec.plan.plan import Assign, AxisSize
-from gradspec.plan.rewrites import fenced, parted
+from gradspec.plan.rewrites import batches, fenced, parted
 from gradspec.plan.translate import Known, array_of, sizes_needed
 
 
@@ -90,6 +92,7 @@ class _Closing:
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
         self.constants = _constants(rule)
+        self.evaluated = walk.evaluated(rule)
         self.types = _types(rule, self.constants)
         tensors = rule.tensor_inputs
         floats = [i.name for i in tensors if i.kind in (Kind.FLOAT, Kind.NOGRAD)]
@@ -108,8 +111,8 @@ class _Closing:
         declared = {let.name for let in cotangent_lets(self.rule)}
         cotangents = [name for name in behind if name in declared]
         fixed = frozenset((*cotangents, *along, *(o.name for o in self.rule.outputs)))
-        kept = self._saved_values()
         raw = _resolved(ahead, {}, frozenset())
+        kept = frozenset(n for n in self._saved_values() if not is_view(raw[n]))
         again = _resolved(ahead, {}, kept)
         given = {name: value for name, value in again.items() if name not in kept}
         back = _resolved(behind, given, frozenset())
@@ -144,7 +147,13 @@ class _Closing:
         for let in self.rule.forward:
             if let.name in self.constants:
                 continue
-            value = self._array(let.value, let.indices, let.axes, self.view)
+            value = self._array(
+                let.value,
+                let.indices,
+                let.axes,
+                self.view,
+                is_guarded=let.name not in self.evaluated,
+            )
             if let.name in outputs:
                 value = self._output(outputs[let.name], value)
             found[let.name] = value.expr
@@ -165,6 +174,7 @@ class _Closing:
         view: Mapping[str, Known],
         batched: bool = True,
         is_gradient: bool = False,
+        is_guarded: bool = False,
     ) -> Value:
         found = array_of(
             value,
@@ -176,6 +186,7 @@ class _Closing:
             self.held,
             batched=batched,
             is_gradient=is_gradient,
+            is_guarded=is_guarded,
         )
         self.held.update(nodes(found.expr))
         return found
@@ -185,11 +196,11 @@ class _Closing:
     def _backward(self) -> dict[str, Expr]:
         """Locals and cotangents, each over the names of the earlier ones."""
         rule = self.rule
-        view = dict(self.view)
+        view, rows = dict(self.view), batches(rule)
         for output in rule.outputs:
             if output.takes_gradient:
                 known = _known_input(f"d{output.name}", output.shape)
-                batched = view[output.name].batched
+                batched = view[output.name].batched or bool(rows[f"d{output.name}"])
                 view[f"d{output.name}"] = Known(known.expr, known.sizes, batched)
         parts = {} if rule.is_elementwise else parted(rule)
         found: dict[str, Expr] = {}
@@ -202,22 +213,24 @@ class _Closing:
     def _cotangent(
         self,
         let: Let,
-        parts: Mapping[str, tuple[ir.Expr, ir.Expr]],
+        parts: Mapping[str, tuple[tuple[ir.Expr, bool], ...]],
         view: Mapping[str, Known],
     ) -> Value:
-        """A value of the backward pass; see `rewrites.parted` for those in two parts."""
+        """A value of the backward pass; see `rewrites.parted` for those in parts."""
         # For an elementwise rule the framework sums to the shape of an input.
         rows = {f"d{i.name}": i.shape.batch for i in self.rule.inputs}
         batched = self.rule.is_elementwise or rows.get(let.name, True)
         if let.name not in parts:
             return self._array(let.value, let.indices, let.axes, view, batched, True)
-        summed, once = parts[let.name]
-        first = self._array(summed, let.indices, let.axes, view, batched, True)
-        second = self._array(once, let.indices, let.axes, view, True, True)
-        if second.batched:
+        found = [
+            self._array(part, let.indices, let.axes, view, not is_summed, True)
+            for part, is_summed in parts[let.name]
+        ]
+        if any(value.batched for value in found):
             raise NotEmitted(f"{let.name} has no batch axes, but a part of it has")
-        both = (as_float(value.expr, self.types) for value in (first, second))
-        return Value(operation("add", tuple(both)), first.axes, False)
+        terms = (as_float(value.expr, self.types) for value in found)
+        total = reduce(lambda a, b: operation("add", (a, b)), terms)
+        return Value(total, found[0].axes, False)
 
     def _tangents(self) -> tuple[dict[str, Expr], str]:
         """Tangents of the outputs, over forward values and ``<input>_dot``; or why

@@ -14,6 +14,7 @@ from functools import reduce
 
 from gradspec.ir.rule import Input, Output, Override, Rule
 from gradspec.plan.arrays import (
+    Arange,
     Cumulative,
     Einsum,
     Expand,
@@ -36,7 +37,7 @@ from gradspec.plan.axes import size_of
 from gradspec.plan.closing import Closed, NotEmitted
 from gradspec.plan.operations import ONE, ZERO, operation, rebuilt, with_values
 from gradspec.plan.plan import Assign, Gradient, RulePlan, Term
-from gradspec.plan.rewrites import parted
+from gradspec.plan.rewrites import batches, parted
 from gradspec.primitives.table_operators import BROADCAST_LIKE
 
 
@@ -85,8 +86,8 @@ def _require_one_batch(rule: Rule, variable: Input, used: tuple[str, ...]) -> No
     """
     if f"d{variable.name}" in parted(rule):
         return
-    reached = [o for o in rule.outputs if f"d{o.name}" in used]
-    if not variable.shape.batch and len({o.shape.batch for o in reached}) > 1:
+    kinds = {bool(rows) for name, rows in batches(rule).items() if name in used}
+    if not variable.shape.batch and len(kinds) > 1:
         raise NotEmitted(
             f"{variable.name} has no batch axes, and of the outputs that use it some have"
         )
@@ -122,8 +123,8 @@ def _spans(
     if not upstream and rule.is_elementwise:
         upstream = tuple(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
     values = {let.name: let.value for let in closed.forward}
-    used = set(names(value))
-    for name in (*(u.removeprefix("d") for u in upstream), *names(value)):
+    used = set(_shaping(value))
+    for name in (*(u.removeprefix("d") for u in upstream), *_shaping(value)):
         if name in values:
             used |= reach_of(values[name], rule.tensor_inputs)
     return tuple(i.name for i in rule.tensor_inputs if i.shape.batch and i.name in used)
@@ -310,7 +311,17 @@ def _broadcast(value: Expr, other: Input, rank: int) -> Expr:
 def reach_of(value: Expr, tensors: tuple[Input, ...]) -> frozenset[str]:
     """The inputs whose joint shape a closed value has: all of them for a number."""
     every = frozenset(i.name for i in tensors)
-    return every.intersection(names(value)) or every
+    return every.intersection(_shaping(value)) or every
+
+
+def _shaping(value: Expr) -> tuple[str, ...]:
+    """The names in a value that its batch axes may come from."""
+    return names(_without_positions(value))
+
+
+def _without_positions(value: Expr) -> Expr:
+    """``value`` without the tensors that only tell the device of positions."""
+    return transform(value, lambda n: Name("%") if isinstance(n, Arange) else n)
 
 
 def _surely_reached(value: Expr, tensors: tuple[Input, ...]) -> frozenset[str]:
@@ -318,17 +329,18 @@ def _surely_reached(value: Expr, tensors: tuple[Input, ...]) -> frozenset[str]:
     of them for a number.
     """
     every = frozenset(i.name for i in tensors)
+    value, known = _without_positions(value), every | {"%"}
     found: dict[Expr, frozenset[str]] = {}
     for node in nodes(value):
         parts = [found[child] for child in children(node)]
         match node:
             case Name(id=name):
-                found[node] = every & {name}
+                found[node] = known & {name}
             case Where() if not parts[0]:
                 found[node] = parts[1] & parts[2]
             case _:
                 found[node] = frozenset().union(*parts)
-    return found[value] if every & {*names(value)} else every
+    return every & found[value] if every & {*names(value)} else every
 
 
 def _parts(
@@ -344,7 +356,7 @@ def _parts(
     for gradient in filter(None, gradients):
         for term in gradient.terms:
             if term.upstream == (f"d{output.name}",):
-                used = names(term.value)
+                used = _shaping(term.value)
                 values = [computed[name] for name in used if name in computed]
-                found |= {gradient.input, *used, *names(*values)}
+                found |= {gradient.input, *used}.union(*map(_shaping, values))
     return frozenset(found)

@@ -153,6 +153,8 @@ def chosen(parts: tuple[Expr, ...], types: Types) -> Expr:
     """A choice between numbers by a tensor has no floating type of its own."""
     condition, then, other = parts
     then, other = as_float(then, types), as_float(other, types)
+    if then == other and is_scalar(then, types):
+        return then
     if is_scalar(condition, types):
         return Where(condition, then, other)
     if (then, other) == (ONE, ZERO):

@@ -14,19 +14,12 @@ from typing import TypeAlias
 
 from gradspec.ir.rule import Input, Kind, Output
 from gradspec.plan.arrays import (
-    Arange,
+    MEASURES,
     Expr,
-    Gather,
     Name,
     Op,
-    Pick,
     RankedNode,
-    ScatterAdd,
-    Spread,
-    Take,
     ToFloat,
-    Window,
-    Windows,
     children,
     is_number,
     is_whole,
@@ -37,7 +30,7 @@ from gradspec.plan.arrays import (
     with_children,
 )
 from gradspec.plan.gradients import is_linear, reach_of
-from gradspec.plan.operations import expander
+from gradspec.plan.operations import expander, folded
 from gradspec.plan.plan import (
     Assign,
     AxisSize,
@@ -387,7 +380,7 @@ def _numbers(plan: RulePlan, operators: Operators) -> frozenset[str]:
     if not operators.sizes_are_tensors:
         found |= {size.name for size in plan.sizes}
     for constant in plan.constants:
-        if is_number(constant.value, frozenset(found)):
+        if is_number(folded(constant.value), frozenset(found)):
             found.add(constant.name)
     return frozenset(found)
 
@@ -515,8 +508,10 @@ def _cast(expr: Expr, whole: frozenset[str], numbers: frozenset[str]) -> Expr:
         if _takes_integers(node, whole):
             made = tuple(done[part] for part in parts)
         else:
-            kept = [part for part in _measures(node) if is_whole(part, whole)]
-            made = tuple(part if part in kept else floating(part) for part in parts)
+            kept = [
+                k for k in MEASURES.get(type(node), ()) if is_whole(parts[k], whole)
+            ]
+            made = tuple(p if k in kept else floating(p) for k, p in enumerate(parts))
         done[node] = with_children(node, made)
     return floating(expr)
 
@@ -530,22 +525,3 @@ def _takes_integers(node: Expr, whole: frozenset[str]) -> bool:
             return all(is_whole(arg, whole) for arg in args)
         case _:
             return is_whole(node, whole)
-
-
-def _measures(node: Expr) -> tuple[Expr, ...]:
-    """The parts that are integers: lengths of axes, positions."""
-    match node:
-        case Spread(size=size) | Arange(size=size):
-            return (size,)
-        case ScatterAdd(index=index, size=size):
-            return (index, size)
-        case Take(index=index) | Gather(index=index):
-            return (index,)
-        case Window(start=start, size=size):
-            return (start, size)
-        case Windows(start=start, rows=rows, columns=columns):
-            return (start, rows, columns)
-        case Pick(at=at):
-            return (at,)
-        case _:
-            return ()

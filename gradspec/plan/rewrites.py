@@ -83,7 +83,7 @@ def filled_outside(expr: Expr, sizes: Mapping[str, Sequence[Expr]]) -> Expr:
                 done[key] = walk.with_children(
                     node,
                     tuple(
-                        visit(child, is_guarded or guards(node, k), risk)
+                        visit(child, is_guarded or walk.guards(node, k), risk)
                         for k, child in enumerate(walk.children(node))
                         for risk in [_is_risky(node, k, is_risky)]
                     ),
@@ -91,17 +91,6 @@ def filled_outside(expr: Expr, sizes: Mapping[str, Sequence[Expr]]) -> Expr:
         return done[key]
 
     return visit(expr, False, False)
-
-
-def guards(node: Expr, position: int) -> bool:
-    """True if a condition decides whether the child counts."""
-    match node:
-        case Select() | Apply(op="and" | "or"):
-            return position > 0
-        case Reduce(where=where):
-            return where is not None and position == 0
-        case _:
-            return False
 
 
 def _is_risky(node: Expr, position: int, is_risky: bool) -> bool:
@@ -352,15 +341,15 @@ def _ranges(let: Let) -> dict[str, str | int]:
 # Gradients of an input without batch axes that outputs with and without them use.
 #
 # The part from an output without batch axes counts once; the part from one that has
-# them is summed over the batch. A gradient is linear in the cotangents, so it is the
-# sum of its values with either kind of cotangent set to 0.
+# them is summed over its batch, not over that of another output. A gradient is linear in
+# the cotangents, so it is the sum of its values with all but one kind of them set to 0.
 
 
-def parted(rule: Rule) -> dict[str, tuple[Expr, Expr]]:
-    """By ``d<input>``: the part that is summed over the batch, and the part that is
-    not; only for inputs that have both.
+def parted(rule: Rule) -> dict[str, tuple[tuple[Expr, bool], ...]]:
+    """By ``d<input>``: its parts, each from the outputs whose batch axes are those of
+    the same inputs, and True if there are such axes; only for inputs with several.
     """
-    upstream = {f"d{o.name}": o.shape.batch for o in rule.outputs if o.takes_gradient}
+    upstream = batches(rule)
     lets = _mixing(rule, upstream)
     found = {}
     for variable, entry in zip(rule.inputs, rule.backward, strict=True):
@@ -369,17 +358,27 @@ def parted(rule: Rule) -> dict[str, tuple[Expr, Expr]]:
         whole = entry.value
         if walk.names(whole) & set(lets):
             whole = named(inlined(whole, lets, Fresh()), frozenset(entry.indices))
-        used = walk.names(whole) & set(upstream)
-        if len({upstream[name] for name in used}) > 1:
-            batched = [name for name in used if upstream[name]]
-            found[f"d{variable.name}"] = (
-                _without(whole, used - set(batched)),
-                _without(whole, batched),
+        used = [name for name in upstream if name in walk.names(whole)]
+        kinds = dict.fromkeys(upstream[name] for name in used)
+        if len(kinds) > 1:
+            found[f"d{variable.name}"] = tuple(
+                (_without(whole, [n for n in used if upstream[n] != kind]), bool(kind))
+                for kind in kinds
             )
     return found
 
 
-def _mixing(rule: Rule, upstream: dict[str, bool]) -> dict[str, Value]:
+def batches(rule: Rule) -> dict[str, frozenset[str]]:
+    """By upstream gradient: the inputs whose batch axes it has."""
+    rows = frozenset(i.name for i in rule.inputs if i.shape.batch)
+    return {
+        f"d{o.name}": rows.intersection(o.spans if o.shape.batch else ())
+        for o in rule.outputs
+        if o.takes_gradient
+    }
+
+
+def _mixing(rule: Rule, upstream: Iterable[str]) -> dict[str, Value]:
     """The values of the backward pass that use cotangents."""
     values = [(b.name, b.indices, b.axes, b.value) for b in rule.backward_locals]
     values += [
@@ -403,6 +402,8 @@ def _without(expr: Expr, gone: Iterable[str]) -> Expr:
             case Ref(name=name) if name in zero:
                 return ZERO
             case Reduce(op="sum" | "mean", body=body) if body == ZERO:
+                return ZERO
+            case Apply(op="div", args=(above, _)) if above == ZERO:
                 return ZERO
             case _:
                 return fold(node)

@@ -40,13 +40,19 @@ from gradspec.plan.axes import (
     spread,
 )
 from gradspec.plan.contractions import BATCH
-from gradspec.plan.operations import Types, array_node, as_float, chosen, operation
+from gradspec.plan.operations import (
+    Types,
+    array_node,
+    as_float,
+    chosen,
+    is_scalar,
+    operation,
+)
 from gradspec.plan.rewrites import (
     Sizes,
     asks,
     at_positions,
     filled_outside,
-    guards,
     is_within,
     regrouped,
     spelled_out,
@@ -96,22 +102,22 @@ def array_of(
     *,
     batched: bool = True,
     is_gradient: bool = False,
+    is_guarded: bool = False,
 ) -> Value:
     """``value`` over ``indices``, with their axes in full and in that order. Arrays that
     are ``held`` already are used again.
 
     Without ``batched`` it is also summed over batch axes, for the gradient of an input
     that has none. In a gradient, an empty sum is 0 even if the factors before it are
-    undefined.
+    undefined. Where ``is_guarded``, a condition decides wherever the value is used.
     """
     whole = {n: tuple(map(_size_in_rules, k.sizes)) for n, k in view.items()}
     tensors = frozenset(n for n, known in view.items() if not known.is_number)
     value = spelled_out(_separate(filled_outside(expand(value), whole)))
     value = regrouped(value, tensors)
     sizes = dict(zip(indices, map(size_of, axes), strict=True)) | _bound_sizes(value)
-    translation = Translation(
-        view, types, like, tuple(indices), sizes, _unguarded(value), held
-    )
+    unguarded = frozenset[ir.Expr]() if is_guarded else walk.unguarded(value)
+    translation = Translation(view, types, like, tuple(indices), sizes, unguarded, held)
     if is_gradient:
         value = sums.within_sums(translation, value)
     found = _whole(translation, value, dict(zip(indices, axes, strict=True)), batched)
@@ -162,9 +168,16 @@ class Translation:
         )
 
     def choice(self, condition: Value, then: Value, other: Value) -> Value:
-        """One of two values by a condition."""
+        """One of two values by a condition; by a number, each with the axes of both."""
+        if condition.is_number and {*then.axes} != {*other.axes}:
+            then, other = (self._in_full(v, (then, other)) for v in (then, other))
         values = condition, then, other
         return self._joined(values, lambda parts: chosen(parts, self.types))
+
+    def _in_full(self, value: Value, beside: Sequence[Value]) -> Value:
+        order = self.frame(beside)
+        expr = spread(value, order, [self.sizes[index] for index in order])
+        return Value(expr, order, value.batched)
 
     def beside(self, values: Sequence[Value], index: str) -> Value:
         """Values stacked along a new last axis."""
@@ -194,8 +207,9 @@ class Translation:
             for order in self._frames(values)
         ]
         expr, order = next((m for m in made if m[0] in self.held), made[0])
-        batched = any(value.batched for value in values)
-        return Value(expr, order, batched, all(value.is_number for value in values))
+        if is_scalar(expr, self.types):
+            return Value(expr, is_number=True)
+        return Value(expr, order, any(value.batched for value in values))
 
     def _node(self, node: ir.Expr) -> Value:
         match node:
@@ -232,11 +246,13 @@ class Translation:
         return self.choice(self._done[node.condition], *branches)
 
     def _in_shape(self, branch: ir.Expr, other: ir.Expr) -> Value:
-        value = self._done[branch]
+        value, known = self._done[branch], walk.names(branch)
         for tensor in _tensors(other):
-            like = self.value(tensor)
-            if not like.is_number and not walk.names(tensor) <= walk.names(branch):
+            like, names = self.value(tensor), walk.names(tensor)
+            is_wider = not {*like.axes} <= {*value.axes}
+            if is_wider or (like.batched and not names <= known):
                 value = self.combined(BROADCAST_LIKE, value, like)
+                known |= names
         return value
 
     def _reference(self, node: ir.Ref) -> Value:
@@ -370,20 +386,3 @@ def _bound_sizes(expr: ir.Expr) -> dict[str, Expr]:
     """The sizes of the bound indices, outer ones first."""
     found = [n for n in walk.nodes(expr) if isinstance(n, ir.Reduce)]
     return {b.index: size_of(b.axis) for n in reversed(found) for b in n.bounds}
-
-
-def _unguarded(expr: ir.Expr) -> frozenset[ir.Expr]:
-    """The references that no choice guards."""
-    found: set[ir.Expr] = set()
-    seen: set[tuple[ir.Expr, bool]] = set()
-    todo = [(expr, False)]
-    while todo:
-        node, guarded = todo.pop()
-        if (node, guarded) in seen:
-            continue
-        seen.add((node, guarded))
-        if isinstance(node, ir.Ref) and not guarded:
-            found.add(node)
-        for position, child in enumerate(walk.children(node)):
-            todo.append((child, guarded or guards(node, position)))
-    return frozenset(found)

@@ -37,8 +37,9 @@ def called(node: arrays.RankedNode, parts: Sequence[Text], page: Page) -> str:
         case arrays.Take(axis=axis, clipped=clipped):
             name = page.axes("take_nearest" if clipped else "take")
             return f"{name}({texts[0]}, {texts[1]}, {axis})"
-        case arrays.Gather(axis=axis):
-            return f"{page.axes('gather')}({texts[0]}, {texts[1]}, {axis})"
+        case arrays.Gather(axis=axis, clipped=clipped):
+            name = page.axes("gather_nearest" if clipped else "gather")
+            return f"{name}({texts[0]}, {texts[1]}, {axis})"
         case arrays.ScatterAdd(size=size, count=count, others=others):
             name = page.axes("scatter_add_all" if node.over_batch else "scatter_add")
             given = f"{texts[0]}, {texts[1]}"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from gradspec.plan.arrays import (
+    MEASURES,
     Expr,
     Literal,
     Name,
@@ -54,8 +55,10 @@ class Text:
 
 
 def _lifts(name: str, numbers: tuple[bool, ...]) -> tuple[bool, ...]:
-    """No number: they are accepted beside tensors, and adopt their type."""
-    return (False,) * len(numbers)
+    """No number, as they are accepted beside tensors, and adopt their type; but the
+    branch of a choice by a number whose other branch is a tensor.
+    """
+    return numbers if name == "choice" else (False,) * len(numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,7 @@ class Dialect:
             ``choice`` for those of a choice by a number) and which arguments are numbers.
         variants: other spellings of a primitive where certain arguments are numbers.
         static_power: a power whose exponent is a number unknown at compile time.
+        of_numbers: operations on axes that take numbers in the place of arrays.
     """
 
     target: str
@@ -86,6 +90,7 @@ class Dialect:
     lifts: Callable[[str, tuple[bool, ...]], tuple[bool, ...]] = _lifts
     variants: Callable[[Op, tuple[bool, ...]], Template | None] = lambda *_: None
     static_power: Runtime | None = None
+    of_numbers: tuple[type[RankedNode], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +157,22 @@ def _node(node: Expr, texts: Mapping[Expr, Text], scope: Scope) -> Text:
             return _choice(parts, scope)
         case ToFloat(arg=Where()) if any(scope.dialect.lifts("where", (True, True))):
             return parts[0]  # a lifted branch has told the type
+        case ToFloat() if parts[0].is_scalar:
+            return _lift(parts, (True,), scope)[0]
         case ToFloat():
             return _filled(scope.dialect.to_float, {"x": parts[0]}, scope)
         case RankedNode():
-            return scope.dialect.ranked(node, tuple(parts), scope)
+            return scope.dialect.ranked(node, _arrays(node, parts, scope), scope)
+
+
+def _arrays(node: RankedNode, parts: list[Text], scope: Scope) -> tuple[Text, ...]:
+    """The parts of an operation on axes, numbers as arrays where it needs arrays."""
+    takes_numbers = isinstance(node, scope.dialect.of_numbers)
+    wanted = tuple(
+        part.is_scalar and not takes_numbers and k not in MEASURES.get(type(node), ())
+        for k, part in enumerate(parts)
+    )
+    return tuple(_lift(parts, wanted, scope))
 
 
 def _choice(parts: list[Text], scope: Scope) -> Text:
@@ -182,10 +199,10 @@ def _operation(node: Op, parts: list[Text], scope: Scope) -> Text:
         if node.primitive == "pow" and numbers == (False, True):
             is_known = isinstance(node.args[1], Literal)
             spelling = spelling if is_known else scope.dialect.static_power or spelling
+    parts = _integers(node, parts, scope)
     if spelling is None:
         spelling = primitive(node.primitive).spellings[scope.dialect.target]
         parts = _lifted(node, spelling, parts, scope)
-    parts = _integers(node, parts, scope)
     match spelling:
         case Infix():
             return _infix(node, spelling, parts[0], parts[1], scalar)

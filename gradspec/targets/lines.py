@@ -226,7 +226,7 @@ def gradient(
     for part in group:
         text = render(part.value, scope)
         if selects(part):
-            like = ", ".join(program.cotangents)
+            like = i.name if program.has_axes else ", ".join(program.cotangents)
             text = f"{scope.page.core('filled')}({text}, {like})"
         texts.append(text)
     if len(texts) == 1:

@@ -24,7 +24,7 @@ CASES = {
     "padded_window": (lambda: _axes.padded_window(X, -2, 6, 2), 0 * N[:, :2]),
     "product_of_others": (lambda: _axes.product_of_others(X[:, :0], -2), N[:, :0]),
     "take": (lambda: _axes.take(X, INDEX, -2), N[:, INDEX]),
-    "take_clipped": (lambda: _axes.take_clipped(X, INDEX + 3, -2), N[:, [4, 3, 4]]),
+    "take_nearest": (lambda: _axes.take_nearest(X, INDEX + 3, -2), N[:, [4, 3, 4]]),
     "scatter_add": (lambda: _axes.scatter_add(INDEX, X[:, :3], 5, 1, 1), SCATTERED),
     "sum_by_position": (
         lambda: _axes.sum_by_position(INDEX, X[:, :3], 5, 1, 1),

@@ -73,8 +73,13 @@ def take(x: Array, index: Array, axis: int) -> Array:
     """Elements of ``x`` at positions of an axis; NaN for one outside, because a
     compiled function cannot raise an error.
     """
-    index = jnp.where(index < 0, x.shape[axis], index)
+    index = jnp.where(index < 0, x.shape[axis], index).astype(int)
     return jnp.take(x, index, axis=axis, mode="fill")
+
+
+def take_nearest(x: Array, index: Array, axis: int) -> Array:
+    """The same; a position outside, which is not used, is clipped to the nearest."""
+    return jnp.take(x, index.astype(int), axis=axis, mode="clip")
 
 
 def gather(x: Array, index: Array, axis: int) -> Array:
@@ -87,8 +92,13 @@ def gather(x: Array, index: Array, axis: int) -> Array:
     shape = list(jnp.broadcast_shapes(given, wanted))
     x = jnp.broadcast_to(x, (*shape[:axis], size, *shape[axis:][1:]))
     index = jnp.broadcast_to(index, (*shape[:axis], count, *shape[axis:][1:]))
-    index = jnp.where(index < 0, size, index)
+    index = jnp.where(index < 0, size, index).astype(int)
     return jnp.take_along_axis(x, index, axis, mode="fill")
+
+
+def gather_nearest(x: Array, index: Array, axis: int) -> Array:
+    """The same; a position outside, which is not used, is clipped to the nearest."""
+    return gather(x, jnp.clip(index, 0, x.shape[axis] - 1), axis)
 
 
 def scatter_add(
@@ -106,7 +116,7 @@ def scatter_add(
     value = jnp.broadcast_to(value, shape).reshape((*flat, *after))
     rows = jnp.arange(flat[0])[:, None]
     empty = jnp.zeros((flat[0], size, *after), value.dtype)
-    index = jnp.where(index < 0, size, index)
+    index = jnp.where(index < 0, size, index).astype(int)
     found = empty.at[rows, index].add(value, mode="drop")
     return found.reshape((*batch, size, *after))
 
@@ -121,7 +131,7 @@ def scatter_add_all(
     before, after = shape[: len(shape) - others], shape[len(shape) - others :]
     value = jnp.broadcast_to(value, shape).reshape((math.prod(before), *after))
     index = jnp.broadcast_to(index, before).reshape(-1)
-    index = jnp.where(index < 0, size, index)
+    index = jnp.where(index < 0, size, index).astype(int)
     return jnp.zeros((size, *after), value.dtype).at[index].add(value, mode="drop")
 
 

@@ -94,6 +94,7 @@ def product_of_others(value: Array, axis: int) -> Array:
 
 def _in_range(index: Array, size: int) -> Array:
     """``index`` if all of it is in 0 … ``size`` - 1: negative positions are errors."""
+    index = index.astype(np.intp, copy=False)
     if index.size and (index.min() < 0 or index.max() >= size):
         raise IndexError(
             f"positions {index.min()} to {index.max()} of an axis of size {size}"
@@ -108,7 +109,7 @@ def take(value: Array, index: Array, axis: int) -> Array:
 
 def take_nearest(value: Array, index: Array, axis: int) -> Array:
     """The same; a position outside, which is not used, is clipped to the nearest."""
-    return np.take(value, index, axis=axis, mode="clip")
+    return np.take(value, index.astype(np.intp, copy=False), axis=axis, mode="clip")
 
 
 def gather(value: Array, index: Array, axis: int) -> Array:
@@ -120,24 +121,35 @@ def gather(value: Array, index: Array, axis: int) -> Array:
     return np.take_along_axis(value, index, axis=axis)
 
 
+def gather_nearest(value: Array, index: Array, axis: int) -> Array:
+    """The same; a position outside, which is not used, is clipped to the nearest."""
+    return gather(value, np.clip(index, 0, value.shape[axis] - 1), axis)
+
+
+def _or_last(index: Array, size: int) -> Array:
+    """``index`` with ``size``, one row more, for positions outside of 0 … ``size`` - 1."""
+    index = index.astype(np.intp, copy=False)
+    return np.where((index >= 0) & (index < size), index, size)
+
+
 def scatter_add(
     index: Array, value: Array, size: int, count: int, others: int
 ) -> Array:
-    """Values summed by position; the position axis replaces the ``count`` axes of
-    ``index``, before the last ``others`` axes.
+    """Values summed by position, none for one outside; the position axis replaces the
+    ``count`` axes of ``index``, before the last ``others`` axes.
     """
     core = value.shape[value.ndim - others :]
     ends = index.ndim - count, value.ndim - count - others
     batch = np.broadcast_shapes(index.shape[: ends[0]], value.shape[: ends[1]])
     own = np.broadcast_shapes(index.shape[ends[0] :], value.shape[ends[1] :][:count])
-    index = np.broadcast_to(_in_range(index, size), (*batch, *own))
+    index = np.broadcast_to(_or_last(index, size), (*batch, *own))
     value = np.broadcast_to(value, (*batch, *own, *core))
     index = index.reshape(*batch, math.prod(own))
     value = value.reshape(*batch, math.prod(own), *core)
-    result = np.zeros((*batch, size, *core), value.dtype)
+    result = np.zeros((*batch, size + 1, *core), value.dtype)
     rows = np.indices((*batch, 1), sparse=True)[:-1]
     np.add.at(result, (*rows, index), value)
-    return result
+    return window(result, -1 - others, 0, size)
 
 
 def scatter_add_all(
@@ -148,12 +160,10 @@ def scatter_add_all(
     value = value if others else value[..., None]
     shape = np.broadcast_shapes((*index.shape, *(1,) * max(others, 1)), value.shape)
     value = np.broadcast_to(value, shape)
-    index = np.broadcast_to(
-        _in_range(index, size), shape[: len(shape) - max(others, 1)]
-    )
-    result = np.zeros((size, *core), value.dtype)
+    index = np.broadcast_to(_or_last(index, size), shape[: len(shape) - max(others, 1)])
+    result = np.zeros((size + 1, *core), value.dtype)
     np.add.at(result, index.ravel(), value.reshape(index.size, *core))
-    return result
+    return result[:size]
 
 
 def batch_sum(value: Array, core: int) -> Array:

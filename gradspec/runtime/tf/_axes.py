@@ -115,6 +115,14 @@ def take_nearest(x: tf.Tensor, index: tf.Tensor, axis: int) -> tf.Tensor:
     return tf.gather(x, index, axis=axis)
 
 
+def gather_nearest(x: tf.Tensor, index: tf.Tensor, axis: int) -> tf.Tensor:
+    """Elements along ``axis``, a position outside clipped as above; the other axes
+    broadcast.
+    """
+    last = _shape(x)[axis] - 1
+    return gather(x, tf.clip_by_value(tf.cast(index, tf.int64), 0, last), axis)
+
+
 def gather(x: tf.Tensor, index: tf.Tensor, axis: int) -> tf.Tensor:
     """Elements along ``axis``; the other axes broadcast."""
     x, index = _axis_last(x, axis), _axis_last(tf.cast(index, tf.int64), axis)
@@ -173,6 +181,7 @@ def scatter_add_all(
     shape = tf.broadcast_dynamic_shape(given, _shape(value))
     rank = tf.size(shape)
     index = tf.reshape(tf.broadcast_to(index, shape[: rank - others]), [-1])
+    index = tf.where(index < size, index, -1)  # which no sum has
     flat = tf.concat([[tf.size(index, tf.int64)], shape[rank - others :]], 0)
     value = tf.reshape(tf.broadcast_to(value, shape), flat)
     return tf.math.unsorted_segment_sum(value, index, size)

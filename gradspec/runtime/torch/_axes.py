@@ -109,8 +109,8 @@ def take(x: Tensor, index: Tensor, axis: int) -> Tensor:
     return torch.ops.aten._unsafe_view(taken, (*before, *index.shape, *after))
 
 
-def take_clipped(x: Tensor, index: Tensor, axis: int) -> Tensor:
-    """The same, with a position outside clipped to the nearest one."""
+def take_nearest(x: Tensor, index: Tensor, axis: int) -> Tensor:
+    """The same; a position outside, which is not used, is clipped to the nearest."""
     return take(x, index.clamp(0, x.shape[axis] - 1), axis)
 
 
@@ -126,33 +126,45 @@ def gather(x: Tensor, index: Tensor, axis: int) -> Tensor:
     return torch.gather(x, axis, index.long().expand(shape))
 
 
+def gather_nearest(x: Tensor, index: Tensor, axis: int) -> Tensor:
+    """The same; a position outside, which is not used, is clipped to the nearest."""
+    return gather(x, index.clamp(0, x.shape[axis] - 1), axis)
+
+
+def _or_last(index: Tensor, size: int) -> Tensor:
+    """``index`` with ``size``, one row more, for positions outside of 0 … ``size`` - 1."""
+    return torch.where((index >= 0) & (index < size), index, size).long()
+
+
 def scatter_add(
     index: Tensor, value: Tensor, size: int, count: int, others: int
 ) -> Tensor:
-    """Sums of ``value`` by position, for each batch index: ``count`` axes of positions
-    become one of ``size``, before the last ``others`` axes.
+    """Sums of ``value`` by position, none for one outside, for each batch index:
+    ``count`` axes of positions become one of ``size``, before the last ``others`` axes.
     """
-    index = index.reshape((*index.shape, *[1] * others))
+    index = _or_last(index, size).reshape((*index.shape, *[1] * others))
     shape = torch.broadcast_shapes(index.shape, value.shape)
     first, last = len(shape) - count - others, len(shape) - others
     batch, after = shape[:first], shape[last:]
     flat = (*batch, shape[first:last].numel(), *after)
-    empty = value.new_zeros((*batch, size, *after))
-    index = index.expand(shape).reshape(flat).long()
-    return empty.scatter_add(-1 - others, index, value.expand(shape).reshape(flat))
+    empty = value.new_zeros((*batch, size + 1, *after))
+    index, value = index.expand(shape).reshape(flat), value.expand(shape).reshape(flat)
+    found = empty.scatter_add(-1 - others, index, value)
+    return own(found.narrow(-1 - others, 0, size).contiguous())
 
 
 def sum_by_position(
     index: Tensor, value: Tensor, size: int, count: int, others: int
 ) -> Tensor:
-    """Sums of ``value`` by position, over all batch axes and ``count`` further axes,
-    before the last ``others`` axes.
+    """Sums of ``value`` by position, none for one outside, over all batch axes and
+    ``count`` further axes, before the last ``others`` axes.
     """
     shape = torch.broadcast_shapes((*index.shape, *[1] * others), value.shape)
     before, after = shape[: len(shape) - others], shape[len(shape) - others :]
     value = value.expand(shape).reshape((before.numel(), *after))
-    empty = value.new_zeros((size, *after))
-    return empty.index_add(0, index.expand(before).reshape(-1).long(), value)
+    empty = value.new_zeros((size + 1, *after))
+    index = _or_last(index, size).expand(before).reshape(-1)
+    return own(empty.index_add(0, index, value).narrow(0, 0, size))
 
 
 def own(y: Tensor) -> Tensor:

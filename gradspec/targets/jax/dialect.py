@@ -56,11 +56,6 @@ def _written(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> 
             return f"jnp.diagonal({texts[0]}, axis1={first}, axis2={second})"
         case arrays.Arange(size=size):
             return f"jnp.arange({whole(size).text})"
-        case arrays.Take(axis=axis, clipped=True):
-            return f'jnp.take({texts[0]}, {texts[1]}, axis={axis}, mode="clip")'
-        case arrays.ScatterAdd() if parts[1].is_scalar:
-            value = Text(f"jnp.asarray({texts[1]}, {scope.like}.dtype)", ATOM)
-            return called(node, [parts[0], value], page)
         case arrays.Cumulative(axis=axis, reverse=False):
             return f"jnp.cumsum({texts[0]}, {axis})"
         case arrays.Cumulative(axis=axis):
@@ -95,22 +90,17 @@ def _einsum(node: arrays.Einsum, parts: tuple[Text, ...], page: Page) -> str:
 # --- the dialect -----------------------------------------------------------------------
 
 
-def _lifts(name: str, scalars: tuple[bool, ...]) -> tuple[bool, ...]:
-    """Numbers in a choice by a number must be arrays if the other branch is one."""
-    return scalars if name == "choice" else (False,) * len(scalars)
-
-
 DIALECT = Dialect(
     target="jax",
     where="jnp.where({c}, {x}, {y})",
     to_float="{x}.astype({like}.dtype)",
     lift="jnp.asarray({x}, {like}.dtype)",
-    lifts=_lifts,
     untyped=(
         "{x}.astype(jnp.result_type(0.0))",
         "jnp.asarray({x}, jnp.result_type(0.0))",
     ),
     ranked=ranked,
+    of_numbers=(arrays.Spread, arrays.Stack),
 )
 
 

@@ -111,4 +111,5 @@ DIALECT = Dialect(
     lift="np.asarray({x}, {like}.dtype)",
     untyped=("{x}.astype(np.float64)", "np.asarray({x})"),
     ranked=ranked,
+    of_numbers=(arrays.Stack,),
 )

@@ -59,34 +59,23 @@ def _call(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> str
             return _expanded(parts[0], axes)
         case arrays.Spread(axis=axis, size=size) if parts[0].is_scalar:
             shape = ", ".join([whole(size).text, *["1"] * (-axis - 1)])
-            return f"tf.fill([{shape}], {_tensor(parts[0], scope).text})"
+            number = f"tf.constant({texts[0]}, {scope.like}.dtype)"
+            return f"tf.fill([{shape}], {number})"
         case arrays.Permute(order=order):
             return _permuted(texts[0], order)
         case arrays.Diagonal(first=first, second=second):
             return _diagonal(texts[0], first, second)
         case arrays.Arange(size=size):
             return f"tf.range({whole(size).text}, dtype=tf.int64)"
-        case arrays.ScatterAdd():
-            return called(node, [parts[0], _tensor(parts[1], scope)], page)
         case arrays.Cumulative(axis=axis, reverse=reverse):
             backwards = ", reverse=True" if reverse else ""
             return f"tf.cumsum({texts[0]}, {axis}{backwards})"
-        case arrays.Stack():
-            return called(node, [_tensor(part, scope) for part in parts], page)
         case arrays.Softmax(axis=-1):
             return f"tf.nn.softmax({texts[0]})"
         case arrays.LogSoftmax():
             return f"tf.nn.log_softmax({texts[0]})"
         case _:
             return called(node, parts, page)
-
-
-def _tensor(part: Text, scope: Scope) -> Text:
-    """A number as a tensor of the working type."""
-    if not part.is_scalar:
-        return part
-    lifted = scope.dialect.lift.replace("{like}", scope.like)
-    return Text(lifted.replace("{x}", part.text), ATOM)
 
 
 def _expanded(part: Text, axes: tuple[int, ...]) -> str:
@@ -177,4 +166,5 @@ DIALECT = Dialect(
     untyped=("tf.cast({x}, tf.float32)", "tf.constant({x}, tf.float32)"),
     ranked=ranked,
     static_power=Runtime("power", "core"),
+    of_numbers=(arrays.Spread,),
 )

@@ -73,29 +73,16 @@ def _written(
             return f"torch.select({texts[0]}, {axis}, {whole(at).text})"
         case arrays.Arange(size=size):
             return f"{page.axes('positions')}({whole(size).text}, {parts[-1].text})"
-        case arrays.Take(axis=axis, clipped=clipped):
-            name = page.axes("take_clipped" if clipped else "take")
-            return f"{name}({texts[0]}, {texts[1]}, {axis})"
         case arrays.ScatterAdd():
-            texts[1] = _tensor(parts[1], like, page).text
             return _scattered(node, texts, page)
         case arrays.Cumulative(axis=axis, reverse=reverse):
             return _running(texts[0], axis, reverse)
-        case arrays.Stack():
-            return called(node, [_tensor(part, like, page) for part in parts], page)
         case arrays.Softmax(axis=axis):
             return f"torch.softmax({texts[0]}, {axis})"
         case arrays.LogSoftmax(axis=axis):
             return f"torch.log_softmax({texts[0]}, {axis})"
         case _:
             return called(node, parts, page)
-
-
-def _tensor(part: Text, like: str, page: Page) -> Text:
-    """A number as a tensor of the working type."""
-    if not part.is_scalar:
-        return part
-    return Text(f"{page.core('scalar_like')}({like}, {part.text})", ATOM)
 
 
 def _keepdim(keep: bool) -> str:
@@ -230,4 +217,5 @@ DIALECT = Dialect(
     variants=lambda node, numbers: _VARIANTS.get((node.primitive, numbers)),
     untyped=("{x}.to(torch.get_default_dtype())", "torch.scalar_tensor({x})"),
     ranked=ranked,
+    of_numbers=(arrays.Spread,),
 )

@@ -376,7 +376,7 @@ def _term(program: Program, i: Input, term: Term, scope: Scope, several: bool) -
     text = render(term.value, scope)
     if program.takes_shape(term):
         like = [d for d in program.cotangents if d in term.upstream]
-        like = like or list(program.cotangents)
+        like = [i.name] if program.has_axes else like or list(program.cotangents)
         text = f"{scope.page.core('filled')}({text}, {', '.join(like)})"
     is_wider = several and {*term.spans} - {i.name}
     return f"{scope.page.core('sum_to')}({text}, {i.name})" if is_wider else text

@@ -1,0 +1,206 @@
+"""Positions that need not exist, and Python numbers where a function wants an array: on all
+targets the values and gradients of the formula, and no exception.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradspec.ir.rule import Kind, Rule
+from tests.calling import by_target, called, cotangent
+
+torch = pytest.importorskip("torch")
+fuzz = pytest.importorskip("benchmarks.fuzz_axes")
+
+TEXT = """
+rule gathered_mean(x[n], t[m]: int) -> z:
+    z = mean(x[t[j]] for j)
+
+rule gathered_squares(x[..., n], t[m]: int) -> z[...]:
+    z = sum(x[t[j]]**2 for j) + sum(x[t[j]] for j)
+
+rule gathered_peak(x[n], t[m]: int) -> z:
+    z = max(x[t[j]] for j) + logsumexp(x[t[j]] for j)
+
+rule gathered_rows(x[n, d], t[m]: int, w[d]) -> z[d]:
+    z[i] = sum(x[t[j], i] for j) * w[i]
+
+rule counted(w[m], t[n]: int) -> z[m]:
+    z[i] = sum((1 if t[j] == i else 0) for j) * w[i] + sum(2 for j if t[j] == i)
+
+rule named_root(x) -> y:
+    c = sqrt(2)
+    y = max(x, c) + min(c, x) + hypot(x, c) + atan2(x, c) + logaddexp(x, c)
+
+rule named_choice(x) -> y:
+    c = log(3)
+    d = digamma(0.7)
+    y = (x if c <= 1 else 2 * x) + digamma(c) * x + lgamma(c) * x + max(d, x)
+
+rule named_static(x, a: static = 1.5) -> y:
+    c = sqrt(a)
+    d = 1 / a
+    y = max(x, c) + hypot(d, x) + (x if c <= 1 else x**2) + digamma(c) * x + x**d
+
+rule named_of_size(x[n]) -> y[n]:
+    c = 1 / n
+    d = log(n)
+    y[i] = x[i]**c + max(x[i], d) + (x[i] if d > 1 else c)
+
+rule root_of_size(x[n], k: static int = 3) -> (y[n], z):
+    y[i] = x[i]**(1 / n) + x[i]**(1 / k)
+    z = prod(x[j] for j)**(1 / n)
+
+rule equal_branches(w[m], a: static = 1.5) -> v[m]:
+    v[i] = abs((a if i > 2 else a)) * w[i] + (a - (a if i != 1 else a)) * w[i]
+
+rule static_by_index(x[n, m], a: static = 1.5, b: static = 0.5) -> v[n, m]:
+    v[i, j] = x[i, j] * (a if i > 1 else b) * exp(a if j == 0 else 0)
+
+rule choice_of_sums(x[..., n], w[n], k: static int = 2) -> o[...]:
+    o = x[0] * sum(x[i] * w[i] for i if k == 3)
+
+rule alias_saved(w[m], A[n, m], u[n]: nograd) -> z[m]:
+    q[i] = u[i]
+    r[i, j] = A[j, i]
+    z[i] = sum(r[i, j] * mean(q[k] for k) for j) * w[i]
+
+rule ignored(x[n], t[]: int, ignore: static int = -100) -> loss:
+    loss = (log(sum(exp(x[j]) for j)) - x[t]) if t != ignore else 0
+
+rule ignored_in_batch(x[..., n], t[...]: int, ignore: static int = -100) -> loss[...]:
+    loss = (log(sum(exp(x[j]) for j)) - x[t]) if t != ignore else 0
+
+rule ignored_rows(x[b, n], t[b]: int) -> loss:
+    loss = sum((logsumexp(x[i, j] for j) - x[i, t[i]]) if t[i] >= 0 else 0 for i)
+
+rule ignored_by_local(x[b, n], t[b]: int) -> loss:
+    l[i] = -x[i, t[i]]
+    loss = sum(l[i] for i if t[i] >= 0) / sum((1 if t[i] >= 0 else 0) for i)
+
+rule ignored_through(x[n], w[n], t[m]: int) -> y[m]:
+    u[i] = x[i] * w[i]
+    y[j] = u[t[j]]**2 if 0 <= t[j] < n else 0
+
+rule ignored_divisor(x[n], t[m]: int) -> y[m]:
+    y[j] = 1 / x[t[j]] + log(x[t[j]]) if 0 <= t[j] and t[j] < n else 0
+
+rule ignored_pair(x[..., n], t[m]: int, s[m]: int) -> y[..., m]:
+    y[j] = x[t[j]] * x[s[j]] if t[j] >= 0 and s[j] >= 0 else 1
+
+rule beside_shift(x[n], s[n]: int) -> v[n]:
+    v[i] = x[s[i]] * (x[i + 1] if i + 1 < n else 0)
+
+rule before_shift(x[n], s[n]: int) -> v[n]:
+    v[i] = (x[i - 1] if i > 0 else 1) * x[s[i]]
+
+rule histogram(x[n], t[n]: int, k: static int = 3) -> y[k]:
+    y[i] = sum(x[j] for j if t[j] == i)
+
+rule histogram_in_batch(x[..., n], t[..., n]: int, k: static int = 2) -> y[..., k]:
+    y[i] = sum(x[j]**2 for j if t[j] == i)
+
+rule histogram_of_rows(x[n, d], t[n]: int, k: static int = 2) -> y[k, d]:
+    y[i, l] = sum(x[j, l] for j if t[j] == i)
+
+rule largest_k(x[..., n], k: static int = 2) -> y[..., k]:
+    r[j] = sum((1 if x[l] > x[j] else 0) for l)
+    y[i] = sum(x[j] for j if r[j] == i)
+
+rule by_rank(x[n], w[n]) -> y[n]:
+    r[j] = sum((1 if x[l] > x[j] else 0) for l)
+    y[i] = w[r[i]] * x[i]
+
+rule strided(x[n], p: static int = 2, q: static int = 2) -> y[p, q]:
+    y[i, j] = x[2 * i + j]
+
+rule strided_rows(x[..., n], p: static int = 2) -> y[..., p]:
+    y[i] = max(x[2 * i], x[2 * i + 1])
+
+rule joined(a[n], b[m], k: static int = 7) -> y[k]:
+    y[i] = a[i] if i < n else b[i - n]
+
+rule joined_rows(a[n, d], b[m, d], k: static int = 7) -> y[k, d]:
+    y[i, c] = b[i - n, c] if i >= n else a[i, c]**2
+
+rule overlaid(a[..., n], b[m]) -> y[..., n]:
+    y[i] = a[i] * b[i] if i < m else log(a[i])
+
+rule apart(x[..., n], w[n], v[...]) -> (y[..., n], o[..., n], s[...]):
+    y[i] = x[i] * w[i]
+    o[i] = w[i]**2
+    s = v * w[0]
+"""
+RULES = {rule.name: rule for rule in fuzz.all_of(TEXT)}
+SIZES = {"n": 4, "m": 3, "d": 2, "b": 4, "k": 7, "p": 2, "q": 3}
+INTEGERS = {
+    "gathered": [1, 3, 1],
+    "counted": [0, 2, 9, -1],
+    "ignored": -100,
+    "ignored_in_batch": [[2], [-100]],
+    "ignored_rows": [1, -100, 0, 3],
+    "ignored_by_local": [-100, 2, 9 - 9, -1],
+    "ignored_through": [-7, 3, 4],
+    "ignored_divisor": [4, -1, 2],
+    "ignored_pair": [-100, 1, 0],
+    "histogram": [1, 5, -1, 1],
+    "histogram_in_batch": [[0, 1, 2, -100], [1, 1, 0, 0]],
+}
+
+
+def arrays(rule: Rule) -> dict[str, Any]:
+    """Positive numbers, none twice; integers from the table, by the longest name."""
+    random = np.random.default_rng(len(rule.name))
+    found: dict[str, Any] = {}
+    for i in rule.tensor_inputs:
+        batch = (
+            (2,) if i.shape.batch and not rule.is_elementwise and i.name != "v" else ()
+        )
+        own = [size if isinstance(size, int) else SIZES[size] for size in i.shape.axes]
+        found[i.name] = random.uniform(0.2, 1.8, (*batch, *own))
+        if i.kind is Kind.INT:
+            keys = [key for key in INTEGERS if rule.name.startswith(key)]
+            table = INTEGERS[max(keys, key=len)] if keys else None
+            found[i.name] = np.array(table if i.name == "t" else [2, 0, 1, 3])
+            found[i.name] = found[i.name][..., : own[0]] if own else found[i.name]
+    return found
+
+
+@by_target
+def test_values_and_gradients_are_those_of_the_formula(target: str) -> None:
+    wrong = {}
+    (module,) = fuzz.planned(RULES.values(), [target])
+    for name, rule in RULES.items():
+        given = arrays(rule)
+        statics = {s.name: float(s.default) for s in rule.static_inputs}
+        whole = {s.name for s in rule.static_inputs if s.kind is Kind.STATIC_INT}
+        statics = {n: int(v) if n in whole else v for n, v in statics.items()}
+        sizes = {**SIZES, **{n: int(v) for n, v in statics.items() if n in whole}}
+        want = fuzz.expected(rule, fuzz.Point(given, statics, sizes))
+        try:
+            outputs, found = called(
+                target, module, name, given.values(), statics=statics
+            )
+        except Exception as fault:
+            wrong[name] = repr(fault)[:200]
+            continue
+        full = [y.expand(o.shape) for y, o in zip(want.outputs, outputs, strict=True)]
+        above = [torch.tensor(cotangent(o)) for o in outputs]
+        slopes = fuzz.Expected(full, want.leaves).gradients(above)
+        near = [
+            np.allclose(o, y.detach(), 1e-9) for o, y in zip(outputs, full, strict=True)
+        ]
+        pairs = zip(given, found, strict=True)
+        near += [np.allclose(g, slopes[n], 1e-9) for n, g in pairs if n in slopes]
+        if not all(near):
+            wrong[name] = f"{outputs} {found}, not {full} {slopes}"
+    assert not wrong, "\n".join(f"{name}: {what}" for name, what in wrong.items())
+
+
+@pytest.mark.torch
+def test_random_rules_have_the_values_and_gradients_of_their_formulas() -> None:
+    found = [(one and one.text, what) for one, what in fuzz.faults(range(12, 32))]
+    assert not found
