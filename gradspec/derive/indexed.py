@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from fractions import Fraction
 from typing import TypeAlias
 
 from gradspec.derive.chain import Underivable, gradient
-from gradspec.derive.normal_form import Normal, is_zero
+from gradspec.derive.normal_form import Normal, is_zero, text
 from gradspec.derive.scopes import (
     AT,
     Axis,
@@ -48,6 +49,7 @@ from gradspec.ir.expr import (
     Idx,
     Reduce,
     Ref,
+    Select,
 )
 from gradspec.ir.rule import (
     Backward,
@@ -330,9 +332,42 @@ def indexed_cotangents(rule: Rule) -> dict[str, Derived]:
     return result
 
 
-def same(left: Expr, right: Expr) -> bool:
-    """True if two closed expressions are shown to be equal for all sizes."""
-    return left == right or is_zero(Apply("sub", (left, right)))
+def same(stated: Expr, true: Expr) -> bool:
+    """True if a closed expression is shown to be the derivative for all sizes. Where two
+    arguments of a maximum tie, it may be the slope on either side.
+    """
+    if stated == true:
+        return True
+    forms = dict.fromkeys((true, *(_one_sided(true, side) for side in (True, False))))
+    return any(is_zero(Apply("sub", (stated, form))) for form in forms)
+
+
+def _one_sided(expr: Expr, is_first: bool) -> Expr:
+    """A derivative with the slope of one side in place of the mean of both sides, on
+    which all ties agree: that where the first of the two is the larger, or the other.
+    """
+
+    def visit(node: Expr) -> Expr:
+        match node:
+            case Select(
+                condition=Apply(op="gt" | "lt" as op, args=args),
+                then=then,
+                other=Select(
+                    condition=Apply(op="eq", args=tied), then=tie, other=other
+                ),
+            ) if {*tied} == {*args}:
+                large, small = args if op == "gt" else reversed(args)
+                mean = Apply("mul", (Const(Fraction(1, 2)), plus(then, other)))
+                if not is_zero(Apply("sub", (tie, mean))):
+                    return node
+                holds = (text(large) < text(small)) == is_first
+                return Select(
+                    Apply("ge" if holds else "gt", (large, small)), then, other
+                )
+            case _:
+                return node
+
+    return transform(expr, visit)
 
 
 def closed_cotangent(

@@ -290,6 +290,9 @@ class Normal:
                     return self._less(a, Apply("add", (b, ONE)))
                 return _unless(self._less(b, a))
             case Apply(op="lt", args=(a, b)) | Apply(op="gt", args=(b, a)):
+                if isinstance(b, Apply) and b.op == "max":
+                    either = (Apply("lt", (a, c)) for c in b.args)
+                    return self.truth(Apply("or", tuple(either)))
                 return self._less(a, b)
             case Apply(op="eq", args=(a, b)):
                 return self._equal(a, b)

@@ -62,6 +62,14 @@ rule bilinear(a[n, n], u[n], v[n]) -> y[]:
     y = sum(u[i] * a[i, j] * v[j] for i, j)
     da[i, j] = {}
 """
+LAYER = """
+rule layer(x[..., d], v[h, d], w[o, h]) -> y[..., o]:
+    u[a] = sum(x[l] * v[a, l] for l)
+    r[a] = {}
+    y[i] = sum(r[a] * w[i, a] for a)
+    g[a] = sum(dy[i] * w[i, a] for i){}
+    dx[l] = sum(g[a] * v[a, l] for a)
+"""
 MEAN = """
 rule average(x[..., n]) -> y[...]:
     y = mean(x[j] for j)
@@ -182,6 +190,36 @@ def test_surrogates_and_overrides_of_ranked_rules() -> None:
     """
     assert codes(same) == ("GS406",)
     assert codes(same.replace("= dy[i]", "= -dy[i]")) == ()
+
+
+@pytest.mark.parametrize(
+    ("activation", "slope"),
+    [
+        ("max(u[a], 0)", " if u[a] > 0 else 0"),
+        ("max(0, u[a])", " if u[a] >= 0 else 0"),
+        ("max(u[a], 0)", " if r[a] > 0 else 0"),
+        ("min(u[a], 2)", " if u[a] < 2 else 0"),
+        ("max(u[a], 0.1 * u[a])", " * (1 if u[a] > 0 else 0.1)"),
+        ("u[a] if u[a] > 0 else exp(u[a]) - 1", " * (1 if u[a] > 0 else r[a] + 1)"),
+    ],
+)
+def test_a_layer_may_take_the_slope_of_one_side(activation: str, slope: str) -> None:
+    outcome = checked(LAYER.format(activation, slope), 10.0)
+    assert outcome.value is not None
+    verdict = outcome.value.verdicts[0]
+    assert (verdict.status, verdict.sizes) == (Status.PROVED, "every size")
+
+
+@pytest.mark.parametrize(
+    ("activation", "slope"),
+    [
+        ("max(u[a], 0)", " if u[a] > 1 else 0"),
+        ("max(u[a], 0.1 * u[a])", " * (1 if u[a] > 0 else 0)"),
+        ("max(u[a], 0.1 * u[a])", " * (1.1 if u[a] == 0 else 1 if u[a] > 0 else 0.1)"),
+    ],
+)
+def test_a_layer_may_not_take_another(activation: str, slope: str) -> None:
+    assert codes(LAYER.format(activation, slope))[0] in ("GS401", "GS402")
 
 
 def test_ties_accept_what_lies_between_the_slopes() -> None:
