@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import islice
 
 from gradspec.derive import chain
 from gradspec.derive.scopes import (
@@ -376,7 +377,7 @@ def _is_worth(pattern: _Pattern) -> bool:
     """False for a multiple of a single reference, which is no shorter by another
     name."""
     parts = pattern.parts
-    if parts.guards or not (parts.powers and parts.number):
+    if not (parts.powers and parts.number):
         return False
     composite = [f for f in parts.powers if not isinstance(f, Ref | Const | Idx)]
     return bool(composite) or len(parts.powers) > 1
@@ -400,12 +401,18 @@ def _matched(pattern: _Pattern, whole: Product) -> Product:
                 break
         else:
             return whole
-    if set(found) != variables:
+    implied = set[Expr]()
+    for guard in pattern.parts.guards:
+        same = (g for g in whole.guards if _unify(guard, g, variables, found))
+        implied |= {*islice(same, 1)}
+    if set(found) != variables or len(implied) < len(pattern.parts.guards):
         return whole
     powers = pattern.parts.powers
     times = min(int(whole.powers[f] / powers[p]) for f, p in taken.items())
     number = pattern.parts.number
-    made = Product(whole.number / number**times, {}, dict(whole.guards))
+    beside = [factor for factor in whole.powers if factor not in taken]
+    left = {g: None for g in whole.guards if g not in implied or _needs(beside, g)}
+    made = Product(whole.number / number**times, {}, left)
     for factor, power in whole.powers.items():
         made.multiply(factor, power)
     for factor, part in taken.items():
@@ -414,6 +421,19 @@ def _matched(pattern: _Pattern, whole: Product) -> Product:
     for factor, power in reference.powers.items():
         made.multiply(factor, power * times)
     return made
+
+
+def _needs(beside: Iterable[Expr], guard: Expr) -> bool:
+    """True if a guard protects more than the value, which is 0 where it does not hold:
+    an element beside it that may be infinite there.
+    """
+    todo = list(beside)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, Ref) and {*guard.free} <= {*node.free}:
+            return True
+        todo += () if isinstance(node, Reduce) else children(node)
+    return False
 
 
 def _unify(

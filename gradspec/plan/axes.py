@@ -61,7 +61,8 @@ def frames(values: Sequence[Value], preferred: Sequence[str]) -> list[tuple[str,
     every = tuple(dict.fromkeys(axis for value in values for axis in value.axes))
     rank = {axis: position for position, axis in enumerate(preferred)}
     wished = tuple(sorted(every, key=lambda axis: rank.get(axis, len(rank))))
-    merged = [_merged(v.axes, wish) for wish in (wished, every) for v in values]
+    wishes = wished, every, every[::-1]
+    merged = [_merged(v.axes, wish) for wish in wishes for v in values]
     found = dict.fromkeys((wished, *merged))
     fewest = min(_transposed(values, order) for order in found)
     return [order for order in found if _transposed(values, order) == fewest]

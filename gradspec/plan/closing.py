@@ -39,6 +39,7 @@ from gradspec.plan.arrays import (
     Op,
     Reduce,
     Softmax,
+    Where,
     children,
     is_view,
     names,
@@ -47,6 +48,7 @@ from gradspec.plan.arrays import (
 )
 from gradspec.plan.axes import Value, size_of
 from gradspec.plan.operations import (
+    LOWEST,
     ZERO,
     Types,
     as_float,
@@ -389,7 +391,7 @@ def _native(node: Expr, uses: Counter[Expr]) -> Expr | None:
     match node:
         case Op(primitive="div", args=(Op(primitive="exp") as top, below)):
             total = _along_row(("sum",), below)
-            shifted = _shifted(("max", "peak"), top.args[0])
+            shifted = _shifted(("max", "peak"), top.args[0]) or _masked(top.args[0])
             if total is None or shifted is None or uses[top] != 2:
                 return None
             is_row = total.arg == top and total.axes == shifted.axes
@@ -413,6 +415,20 @@ def _shifted(ops: tuple[str, ...], value: Expr) -> Reduce | None:
         case Op(primitive="sub", args=(arg, below)):
             found = _along_row(ops, below)
             return found if found is not None and found.arg == arg else None
+        case _:
+            return None
+
+
+def _masked(value: Expr) -> Reduce | None:
+    """The largest ``a`` along one axis where a mask holds, if the value is ``a`` less
+    that, and -inf elsewhere.
+    """
+    match value:
+        case Where(condition=mask, then=Op(primitive="sub", args=(arg, below))):
+            found = _along_row(("max", "peak"), below)
+            row = Where(mask, arg, value.other)
+            is_row = found is not None and found.arg == row
+            return found if is_row and value.other == LOWEST else None
         case _:
             return None
 

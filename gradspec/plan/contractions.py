@@ -101,7 +101,16 @@ def sum_of(t: Translation, value: Value, bounds: Bounds) -> Value:
 
 
 def _einsum(t: Translation, left: Value, right: Value, gone: Bounds) -> Value:
-    order = tuple(a for a in t.frame((left, right)) if a not in gone)
+    """A contraction; one that is held already, if there is one."""
+    frames = t.frames((left, right))
+    orders = [tuple(a for a in order if a not in gone) for order in frames]
+    made = [_einsum_in_order(t, left, right, gone, order) for order in orders]
+    return next((m for m in made if m.expr in t.held), made[0])
+
+
+def _einsum_in_order(
+    t: Translation, left: Value, right: Value, gone: Bounds, order: tuple[str, ...]
+) -> Value:
     batched = (left.batched or right.batched) and BATCH not in gone
     words = _words((*order, *left.axes, *right.axes))
 

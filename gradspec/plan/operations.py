@@ -9,14 +9,16 @@ primitives that it lacks are expanded, and constants are folded.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, assert_never
+from itertools import chain, repeat
+from typing import Any, TypeGuard, assert_never
 
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
-from gradspec.ir.tidy import decide, fold
+from gradspec.ir.tidy import decide, tidy
 from gradspec.ir.walk import expand
 from gradspec.plan.arrays import (
     Expr,
@@ -40,6 +42,8 @@ from gradspec.primitives.lookup import formula, primitive
 from gradspec.symbolic.enclose import enclose
 
 ZERO, ONE = Literal(Fraction(0)), Literal(Fraction(1))
+INFINITY = Op("inf")
+LOWEST = Op("neg", (INFINITY,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +215,12 @@ def operation(op: str, args: tuple[Expr, ...]) -> Expr:
     match op, args:
         case "neg", (Literal(value=value),):
             return Literal(-value)
-        case "neg", (Op(primitive="neg", args=(inner,)),):
-            return inner
+        case "neg", (inner,) if (positive := _negated(inner)) is not None:
+            return positive
+        case "neg", (Op("sub", (left, right)),) if _negated(left) is not None:
+            return operation("add", (operation("neg", (left,)), right))
+        case "mul" | "div", (left, Op("neg", (inner,))):
+            return operation("neg", (operation(op, (left, inner)),))
         case "add", (left, right) if (positive := _negated(right)) is not None:
             return operation("sub", (left, positive))
         case "sub", (left, right) if (positive := _negated(right)) is not None:
@@ -259,10 +267,10 @@ def expander(target: str, numbers: frozenset[str]) -> Callable[[Expr], Expr]:
 
     def expand(expr: Expr) -> Expr:
         done: dict[Expr, Expr] = {}
-        for node in nodes(folded(expr)):
+        for node in nodes(folded(expr, numbers)):
             value = rebuilt(node, tuple(done[child] for child in children(node)))
             done[node] = written = expanded(value)
-        return folded(written)
+        return folded(written, numbers)
 
     def expanded(value: Expr) -> Expr:
         if not isinstance(value, Op):
@@ -299,17 +307,24 @@ def missing(exprs: Iterable[Expr], target: str) -> tuple[tuple[str, str], ...]:
 # even in a branch that is not taken.
 
 
-_INFINITY = Op("inf")
 _BITS = 200
 """Precision of constants in bits: nearly four times that of a double."""
 
 
-def folded(expr: Expr) -> Expr:
-    """``expr`` with operations on literals evaluated."""
+def folded(expr: Expr, numbers: frozenset[str] = frozenset()) -> Expr:
+    """``expr`` with operations on literals evaluated; ``numbers`` as in `expander`."""
     done: dict[Expr, Expr] = {}
+    exact: dict[Expr, ir.Expr] = {}
+    uses = Counter(child for node in nodes(expr) for child in children(node))
+    inner = {c for n in nodes(expr) if _is_product(n) for c in children(n)}
+    shared: set[Expr] = set()
     for node in nodes(expr):
         parts = tuple(done[child] for child in children(node))
-        done[node] = _folded(rebuilt(node, parts))
+        done[node] = _folded(rebuilt(node, parts), exact)
+        if node not in inner or uses[node] > 1:
+            done[node] = _with_one_constant(done[node], shared, exact)
+        if uses[node] > 1 and not {*names(node)} <= numbers:
+            shared.add(done[node])
     return transform(done[expr], _written)
 
 
@@ -324,7 +339,7 @@ def _written(node: Expr) -> Expr:
             return node
 
 
-def _folded(node: Expr) -> Expr:
+def _folded(node: Expr, exact: dict[Expr, ir.Expr]) -> Expr:
     match node:
         case Where(condition=Op("true"), then=then):
             return then
@@ -336,8 +351,9 @@ def _folded(node: Expr) -> Expr:
             return ONE
         case ToFloat(arg=Op("false")):
             return ZERO
-        case Op(args=args) if args and all(map(_is_constant, args)):
-            return _constant(node)
+        case Op(primitive=op, args=args) if args and all(map(_is_constant, args)):
+            values = (exact.get(arg) or _constant_of(arg) for arg in args)
+            return _constant(ir.Apply(op, tuple(values)), exact) or node
         case Op(primitive="and" | "or" | "not", args=args):
             return _logic(node)
         case _:
@@ -345,22 +361,70 @@ def _folded(node: Expr) -> Expr:
 
 
 def _is_constant(value: Expr) -> bool:
-    return isinstance(value, Literal) or value in (Op("pi"), _INFINITY, _negative())
+    return isinstance(value, Literal) or value in (Op("pi"), INFINITY, LOWEST)
 
 
-def _negative() -> Expr:
-    return Op("neg", (_INFINITY,))
-
-
-def _constant(node: Op) -> Expr:
-    """The exact value, the truth of a comparison, or the nearest double."""
-    made = ir.Apply(node.primitive, tuple(map(_constant_of, node.args)))
-    truth, exact = decide(made), fold(made)
+def _constant(value: ir.Apply, exact: dict[Expr, ir.Expr]) -> Expr | None:
+    """The exact value, the truth of a comparison, or the nearest double, of which
+    ``exact`` remembers the value; None if there is none.
+    """
+    truth, known = decide(value), tidy(value)
     if truth is not None:
         return Op("true" if truth else "false")
+    if isinstance(known, ir.Const):
+        return Literal(known.value)
+    found = _in_balls(value)
+    if isinstance(found, Literal):
+        exact[found] = value
+    return found
+
+
+_LARGE = 2**20
+"""Factors up to this, and down to its inverse, cannot lead to overflow."""
+
+
+def _with_one_constant(
+    product: Expr, shared: Set[Expr], exact: dict[Expr, ir.Expr]
+) -> Expr:
+    """A product whose constants, if there are several, are multiplied exactly, rounded
+    once, and stand in the place of the first. ``shared`` values stay as they are.
+    """
+    constants: list[tuple[Expr, bool]] = []
+
+    def visit(node: Expr, is_factor: bool, values: Iterator[Expr]) -> Expr:
+        """The node with its constants replaced by the values."""
+        if _is_constant(node):
+            constants.append((node, is_factor))
+            return next(values)
+        if not _is_product(node) or (node in shared and node != product):
+            return node
+        op, (left, right) = node.primitive, node.args
+        above = visit(left, is_factor, values)
+        return operation(op, (above, visit(right, is_factor is (op == "mul"), values)))
+
+    visit(product, True, repeat(ONE))
+    value: ir.Expr = ir.ONE
+    for constant, is_factor in constants:
+        op = "mul" if is_factor is constants[0][1] else "div"
+        value = ir.Apply(op, (value, exact.get(constant) or _constant_of(constant)))
+    if not isinstance(value, ir.Apply) or len(constants) < 2:
+        return product
+    made = _constant(value, exact)
+    every = (made, *(constant for constant, _ in constants))
+    is_safe = all(v == Op("pi") or _is_moderate(v) for v in every)
     return (
-        Literal(exact.value) if isinstance(exact, ir.Const) else _in_balls(node, made)
+        visit(product, True, chain([made], repeat(ONE)))
+        if made and is_safe
+        else product
     )
+
+
+def _is_product(node: Expr) -> TypeGuard[Op]:
+    return isinstance(node, Op) and node.primitive in ("mul", "div")
+
+
+def _is_moderate(value: Expr | None) -> bool:
+    return isinstance(value, Literal) and 1 <= abs(_LARGE * value.value) <= _LARGE**2
 
 
 def _logic(node: Op) -> Expr:
@@ -381,20 +445,20 @@ def _logic(node: Op) -> Expr:
             return node
 
 
-def _in_balls(node: Op, made: ir.Expr) -> Expr:
-    """The nearest double of a function of constants; the node if there is none."""
-    row = primitive(node.primitive)
+def _in_balls(value: ir.Apply) -> Expr | None:
+    """The nearest double of a function of constants; None if there is none."""
+    row = primitive(value.op)
     if row.result != "real" or "number" in row.types:
-        return node
+        return None
     try:
-        ball: Any = enclose(made, {}, _BITS)
+        ball: Any = enclose(value, {}, _BITS)
     except (ArithmeticError, ValueError, NotImplementedError, TypeError):
-        return node
+        return None
     if ball is None or ball.is_nan() or not (ball.is_finite() or ball.is_exact()):
-        return node
+        return None
     number = float(ball.mid()) if ball.is_finite() else float(ball)
     if abs(number) == math.inf:
-        return _INFINITY if number > 0 else _negative()
+        return INFINITY if number > 0 else LOWEST
     return Literal(Fraction(number))
 
 

@@ -41,6 +41,8 @@ from gradspec.plan.axes import (
 )
 from gradspec.plan.contractions import BATCH
 from gradspec.plan.operations import (
+    INFINITY,
+    LOWEST,
     Types,
     array_node,
     as_float,
@@ -62,13 +64,12 @@ from gradspec.primitives.table_operators import BROADCAST_LIKE
 
 _Build: TypeAlias = Callable[[tuple[Expr, ...]], Expr]
 
-INFINITY = Op("inf")
 _OUTSIDE: Mapping[str, Expr] = {
     "prod": Literal(Fraction(1)),
-    "max": Op("neg", (INFINITY,)),
+    "max": LOWEST,
     "min": INFINITY,
-    "logsumexp": Op("neg", (INFINITY,)),
-    "peak": Op("neg", (INFINITY,)),
+    "logsumexp": LOWEST,
+    "peak": LOWEST,
 }
 """The value that stands for an excluded position."""
 
@@ -194,9 +195,10 @@ class Translation:
 
     def frame(self, values: Sequence[Value]) -> tuple[str, ...]:
         """An order of the values' indices."""
-        return self._frames(values)[0]
+        return self.frames(values)[0]
 
-    def _frames(self, values: Sequence[Value]) -> list[tuple[str, ...]]:
+    def frames(self, values: Sequence[Value]) -> list[tuple[str, ...]]:
+        """The orders of the values' indices with the fewest transpositions."""
         bound = [index for index in self.sizes if index not in self.indices]
         return frames(values, (*self.indices, *bound))
 
@@ -204,7 +206,7 @@ class Translation:
         """The values combined, as an array that is held already if there is one."""
         made = [
             (build(tuple(aligned(value, order) for value in values)), order)
-            for order in self._frames(values)
+            for order in self.frames(values)
         ]
         expr, order = next((m for m in made if m[0] in self.held), made[0])
         if is_scalar(expr, self.types):

@@ -284,6 +284,7 @@ class IndexedProposals:
         self._scope = Scope((*taken, *axis_names(written)))
         units = (_unit(assume.condition) for assume in written.assumes)
         self._units = frozenset(unit for unit in units if unit is not None)
+        self._outputs = frozenset(output.name for output in written.outputs)
 
     def near(self, form: Expr, of: Quantity, chosen: Rule) -> Iterator[Expr]:
         """Rewrites of a form as it stands; for a derived one of all derivations."""
@@ -300,13 +301,16 @@ class IndexedProposals:
         yield from self._search.forms(self._whole(form, of))[1:]
 
     def _with_locals(self, form: Expr, of: Quantity, chosen: Rule) -> Iterator[Expr]:
-        before, whole = self._before(of), self._whole(form, of)
+        before, wholes = self._before(of), [self._whole(form, of)]
+        if of.is_gradient:  # outputs are there already, as accurate as selected
+            wholes.insert(0, self._whole(form, of, self._outputs))
         selected = chosen.forward[: len(before)]
-        for found in self._forms(whole, of) if whole != form else ():
-            yield named(named(found, before), selected)
-            if not of.is_gradient:
-                yield named(found, selected)
-        for start in (form, whole) if of.is_derived else ():
+        for whole in dict.fromkeys(wholes):
+            for found in self._forms(whole, of) if whole != form else ():
+                yield named(named(found, before), selected)
+                if not of.is_gradient:
+                    yield named(found, selected)
+        for start in (form, wholes[-1]) if of.is_derived else ():
             short = transform(start, _shortened)
             if short != start:
                 for found in self._search.forms(short):
@@ -316,10 +320,12 @@ class IndexedProposals:
             yield other
             yield from self._forms(other, of)
 
-    def _whole(self, form: Expr, of: Quantity) -> Expr:
-        """A form with locals inlined, if that is not too large."""
-        before, exacts = self._before(of), self._written.exacts
-        values = {let.name: let for let in before if let.name not in exacts}
+    def _whole(
+        self, form: Expr, of: Quantity, kept: frozenset[str] = frozenset()
+    ) -> Expr:
+        """A form with locals inlined, but not ``kept`` ones, if that is not too large."""
+        before, kept = self._before(of), kept.union(self._written.exacts)
+        values = {let.name: let for let in before if let.name not in kept}
         if weight(form, values) > _LARGEST:
             return form
         return inlined(form, values, self._scope.union(of.indices))

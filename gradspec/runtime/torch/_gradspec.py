@@ -460,14 +460,13 @@ def _operation(rule: type[Rule], outputs: int) -> Callable[..., Any]:
 
 def _are_alike(values: Sequence[Any]) -> bool:
     """True if these are floating tensors of one type."""
-    first = values[0]
-    if not (isinstance(first, Tensor) and first.is_floating_point()):
-        return False
-    dtype = first.dtype
-    for v in values:  # noqa: SIM110 (`all` of a generator takes twice as long)
-        if not isinstance(v, Tensor) or v.dtype is not dtype:
-            return False
-    return True
+    first, others = values[0], values[1:]
+    is_floating = isinstance(first, Tensor) and first.is_floating_point()
+    if not others:
+        return is_floating
+    return is_floating and all(
+        isinstance(v, Tensor) and v.dtype is first.dtype for v in others
+    )
 
 
 def _promoted(rule: str, values: Mapping[str, Any]) -> tuple[Tensor, ...]:
@@ -578,10 +577,11 @@ def _checking_axes(
     """
     names = tuple(kinds)
     statics = [(n, k) for k, n in enumerate(names) if kinds[n] in ("whole", "known")]
-    patterns = [
-        (names.index(name), pattern.startswith("..."), _sizes_in(pattern))
-        for name, pattern in axes.items()
-    ]
+    patterns = []
+    for name, pattern in axes.items():
+        named = pattern.removeprefix("...").split()
+        own = [(axis, int(axis) if axis.isdigit() else None) for axis in named]
+        patterns.append((names.index(name), pattern.startswith("..."), own))
 
     def check(inputs: tuple[Any, ...]) -> None:
         sizes = {n: inputs[k] for n, k in statics}
@@ -598,11 +598,6 @@ def _checking_axes(
                 raise _wrong_shape(rule, name, axes[name], tuple(shape), sizes)
 
     return check
-
-
-def _sizes_in(pattern: str) -> list[tuple[str, int | None]]:
-    named = pattern.removeprefix("...").split()
-    return [(axis, int(axis) if axis.isdigit() else None) for axis in named]
 
 
 def _wrong_shape(
