@@ -300,13 +300,21 @@ def audit_command(
 ) -> None:
     """Measure the emitted modules of PATH... in their frameworks.
 
-    Values and gradients of elementwise rules against ball arithmetic, beside the
-    framework's own functions and its differentiation of the formula as written.
+    Values and gradients against ball arithmetic (rules over axes at small sizes), those
+    of elementwise rules beside the framework's own functions and its differentiation of
+    the formula as written.
     """
     work = _Work("compiling", paths, options, jobs)
     if work.failed:
         work.report((), "text")
         sys.exit(FINDINGS)
+    names = [rule.name for result in work.results for rule in result.rules]
+    if explained and explained not in names:
+        from gradspec.lower.context import near
+
+        advice = near(explained, names) or f"there are {', '.join(names)}"
+        told = f"there is no rule {explained} in {', '.join(paths)}; {advice}"
+        raise click.BadParameter(told, param_hint="--explain")
     from gradspec.driver import audits
     from gradspec.report import audit
 

@@ -86,7 +86,8 @@ class Measure:
 class Errors:
     """For each point: whether it is judged; the error in tolerances, infinite where
     there is no number; the plain error in ULP. Both are 0 where the value is right or
-    is not judged, and the plain error is 0 where there is no number."""
+    is not judged; the plain error is 0, too, where there is no number, and where the
+    truth is no larger than its tolerance: beside a jump to 0 no digit is determined."""
 
     judged: Array
     error: Array
@@ -109,7 +110,8 @@ def errors(values: Array, truth: Truth, dtype: str) -> Errors:
         ulp = np.abs((values / unit - truth.high / unit) - truth.low / unit)
         error = ulp * (unit / tolerance)
     is_number = np.isfinite(values)
-    ulp = np.where(right | ~is_number, 0.0, ulp)
+    open_ = np.abs(truth.high) <= tolerance
+    ulp = np.where(right | ~is_number | open_, 0.0, ulp)
     return Errors(judged, np.where(right, 0.0, np.where(is_number, error, np.inf)), ulp)
 
 

@@ -61,10 +61,11 @@ class Sample:
             yield {**self.statics, **dict(zip(names, values, strict=True))}
 
 
-def points(rule: Rule, dtype: str, count: int) -> Sample:
-    """About ``count`` points in each stratum, all within the rule's assumptions."""
+def points(rule: Rule, dtype: str, count: int, simple: int = _SIMPLE) -> Sample:
+    """About ``count`` points in each stratum and ``simple`` ones, with neighbours, all
+    within the rule's assumptions."""
     statics = _statics(rule)
-    drawn = _Draw(rule, dtype, statics)
+    drawn = _Draw(rule, dtype, statics, simple)
     if dtype in HALF and len(drawn.floats) == 1 and len(rule.tensor_inputs) == 1:
         chosen = drawn.inside({drawn.floats[0]: every(dtype)})
     else:
@@ -120,7 +121,9 @@ def _statics(rule: Rule) -> dict[str, Fraction]:
 class _Draw:
     """Draws rows of a rule in a format."""
 
-    def __init__(self, rule: Rule, dtype: str, statics: Mapping[str, Fraction]) -> None:
+    def __init__(
+        self, rule: Rule, dtype: str, statics: Mapping[str, Fraction], simple: int
+    ) -> None:
         self.dtype = dtype
         self._rule, self._statics = rule, statics
         self._random = np.random.Generator(np.random.PCG64(20260101))
@@ -128,7 +131,7 @@ class _Draw:
         self.floats = [
             i.name for i in rule.tensor_inputs if i.kind in (Kind.FLOAT, Kind.NOGRAD)
         ]
-        known = sample(rule, _SIMPLE)
+        known = sample(rule, simple)
         self._known = {
             i.name: rounded([float(p[i.name]) for p in known] or [1.0], dtype)
             for i in rule.tensor_inputs

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from gradspec.checks.instances import stem
 from gradspec.derive.chain import Underivable
 from gradspec.derive.vjp import vjps
-from gradspec.ir.expr import ONE, ZERO, Apply, Call, Const, Expr, Ref, Select
+from gradspec.ir.expr import ONE, ZERO, Apply, Call, Const, Expr, Ref, Select, const
 from gradspec.ir.rule import Let, Override, Rule
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import (
@@ -37,7 +39,9 @@ from gradspec.symbolic.truth import FORMATS, nearest
 class Quantity:
     """``order`` 0: the output; 1: its derivative by ``input`` (by the rule's own
     backward, whose truth an override or a surrogate defines); 2: the derivative of
-    that by the same input. ``forms`` are expressions of it in the inputs and statics
+    that by the same input. Of a rule over axes ``output`` at order 0 and ``input`` are
+    elements, and the derivative is that of the sum of the output's elements, times
+    their `weights`. ``forms`` are expressions of it in the inputs and statics
     alone, as written first: where balls cannot decide one of them the next is asked
     (``x / cosh(x)**2`` at 1e38 is infinity over infinity to a ball).
     """
@@ -69,14 +73,23 @@ def _quantities(rule: Rule, order: int) -> tuple[Quantity, ...]:
     found = [Quantity(0, name, "", (expand(values[name]),)) for name in floats]
     if order >= 1:
         gradients = closed_cotangents(rule)
-        for output in floats:
+        for output in dict.fromkeys(map(stem, floats)):
+            own = [name for name in floats if stem(name) == output]
+            seeds: dict[str, Expr] = {f"d{name}": ZERO for name in floats}
+            for name, weight in zip(own, weights(len(own)), strict=True):
+                seeds[f"d{name}"] = const(weight)
             for name, value in gradients.items():
-                seeds = {f"d{o}": ONE if o == output else ZERO for o in floats}
                 expr = tidy(substitute(expand(value), seeds))
                 found.append(Quantity(1, output, name[1:], (expr,)))
     if order >= 2:
         found += [s for q in found if q.order == 1 for s in _second(q)]
     return tuple(found)
+
+
+def weights(count: int) -> list[Fraction]:
+    """The upstream gradients of the elements of an output: 1, then numbers of other
+    signs and sizes, which every format has."""
+    return [Fraction((-1) ** k * (4 + 5 * k % 8), 4) for k in range(count)]
 
 
 def _second(first: Quantity) -> tuple[Quantity, ...]:

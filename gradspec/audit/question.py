@@ -10,7 +10,8 @@ findings (`findings`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,20 @@ from gradspec.audit.quantities import (
     numbers,
     ordinals,
     quantities,
+    weights,
     written_outputs,
     written_program,
 )
-from gradspec.ir.rule import CheckedRule, Kind, Rule
+from gradspec.checks.instances import (
+    Instance,
+    elementwise,
+    instances,
+    stem,
+    typical,
+)
+from gradspec.ir.elements import element, extent, places
+from gradspec.ir.rule import CheckedRule, Input, Kind, Output, Rule
+from gradspec.ir.unroll import is_too_large, unroll
 from gradspec.options import SIDES
 from gradspec.primitives.lookup import is_function
 from gradspec.symbolic.enclose import Program, program
@@ -65,11 +76,23 @@ class Question:
 
 
 def question(
-    rule: Rule, asked: tuple[Quantity, ...], dtype: str, count: int
+    rule: Rule,
+    asked: tuple[Quantity, ...],
+    dtype: str,
+    count: int,
+    is_whole: bool = True,
 ) -> Question:
-    """The points of a complete elementwise rule, and the true values there."""
-    drawn = points(rule, dtype, count)
-    if dtype not in HALF or len(drawn.columns) > 1:
+    """The points of a complete elementwise rule, and the true values there.
+
+    The elements of a rule over axes (``is_whole`` is false) are many quantities by many
+    inputs: there are fewer points, and no search for places.
+    """
+    if is_whole:
+        drawn = points(rule, dtype, count)
+    else:
+        count = min(count, max(_FEWEST, _ELEMENTS // len(asked) ** 2))
+        drawn = points(rule, dtype, count, max(4, count // len(rule.inputs)))
+    if is_whole and (dtype not in HALF or len(drawn.columns) > 1):
         drawn = _with_places(rule, dtype, drawn, asked)
     truths = {q.key: _truth(q, drawn, dtype) for q in asked}
     keep = _defined(asked, truths, len(drawn))
@@ -224,8 +247,16 @@ class _Line:
 # --- cases ----------------------------------------------------------------------------
 
 
+_ELEMENTS = 8000
+_FEWEST = 24
+"""Points of a rule over axes, times the square of its elements, in each stratum; the
+least."""
+
 _AT_ONCE = 400
 """Points of a rule with an input of rank 0, which needs a call for each."""
+
+_MOST_INPUTS = 16
+"""Elements of inputs beyond which the sizes of axes do not differ."""
 
 _SAME = 0.05
 _MOST = 0.9
@@ -283,50 +314,101 @@ class Finding:
 
 def prepare(
     checked: CheckedRule, chosen: Rule, request: Request, folder: Path, key: str
-) -> Case:
-    """Write the points and the truths of a rule."""
+) -> Case | None:
+    """Write the points and the truths of a rule; None if it is too large at any
+    sizes."""
     rule = checked.rule
-    asked = quantities(rule, chosen, request.order)
+    one = _instance(rule)
+    if one is None:
+        return None
+    order, same = request.order, chosen
+    if not rule.is_elementwise:
+        order, same = min(order, 1), unroll(chosen, one.sizes, one.integers).rule
+    asked = quantities(one.rule, same, order)
     batched = all(i.shape.batch for i in rule.tensor_inputs)
     count = request.points if batched else _AT_ONCE // 3
-    posed = question(rule, asked, request.dtype, count)
+    posed = question(one.rule, asked, request.dtype, count, rule.is_elementwise)
     sample = posed.sample
     np.save(folder / f"{key}.points.npy", np.array(list(sample.columns.values())))
-    np.savez(
-        folder / f"{key}.truth.npz",
-        core=sample.core,
-        **{f"high/{k}": t.high for k, t in posed.truths.items()},
-        **{f"low/{k}": t.low for k, t in posed.truths.items()},
-        **{f"tolerance/{k}": t.tolerance for k, t in posed.truths.items()},
-    )
+    found: dict[str, Any] = {
+        f"{part}/{name}": np.concatenate([getattr(t, part) for t in truths])
+        for name, truths in _by_variable(posed).items()
+        for part in ("high", "low", "tolerance")
+    }
+    np.savez(folder / f"{key}.truth.npz", core=sample.core, **found)
     line, _ = rule.source.position(rule.name_span.start)
-    told = job(rule, sample, request, folder, key)
+    told = job(one, sample, replace(request, order=order), folder, key)
     return Case(rule.source.path, rule.name, request.dtype, line, key, told)
 
 
+def _instance(rule: Rule) -> Instance | None:
+    """The rule itself, or one over axes at small sizes that differ (where these make too
+    many elements, at equal ones)."""
+    if rule.is_elementwise:
+        return elementwise(rule)
+    apart = None if is_too_large(rule) else instances(rule).apart
+    is_small = apart is not None and len(apart.rule.inputs) <= _MOST_INPUTS
+    return apart if is_small else typical(rule)
+
+
+def _by_variable(posed: Question) -> dict[str, list[Truth]]:
+    """The truths of the elements of each quantity, in order."""
+    found: dict[str, list[Truth]] = {}
+    for q in posed.quantities:
+        key = ":".join((str(q.order), stem(q.output), stem(q.input)))
+        found.setdefault(key, []).append(posed.truths[q.key])
+    return found
+
+
 def job(
-    rule: Rule, sample: Sample, request: Request, folder: Path, key: str
+    one: Instance, sample: Sample, request: Request, folder: Path, key: str
 ) -> dict[str, Any]:
     """The instructions for a runner, without the module's path."""
+    rule = one.written
+    known: dict[str, Any] = {**one.sizes, **one.integers, **sample.statics}
+    floats = [o for o in rule.outputs if o.takes_gradient]
+    variables: list[Input | Output] = [*rule.tensor_inputs, *floats]
+    shapes = {
+        v.name: [extent(axis, one.sizes) for axis in v.shape.axes] for v in variables
+    }
     return {
         "key": key,
         "rule": rule.name,
         "inputs": [[i.name, i.kind.value] for i in rule.tensor_inputs],
         "outputs": [[o.name, o.kind.value] for o in rule.outputs],
+        "columns": list(sample.columns),
+        "elements": {
+            i.name: [shapes[i.name], _elements(i, one)] for i in rule.tensor_inputs
+        },
+        "weights": [
+            [shapes[o.name], list(map(float, weights(prod(shapes[o.name]))))]
+            for o in floats
+        ],
         "statics": {
             i.name: int(v) if i.kind is Kind.STATIC_INT else float(v)
             for i in rule.static_inputs
-            for v in (sample.statics[i.name],)
+            for v in (known[i.name],)
         },
         "dtype": request.dtype,
         "order": request.order,
-        "sides": list(request.sides),
+        "sides": [
+            side for side in request.sides if rule.is_elementwise or side == "emitted"
+        ],
         "points": str(folder / f"{key}.points.npy"),
         "batched": all(i.shape.batch for i in rule.tensor_inputs),
         "differentiable": is_derivative(rule),
         "named": is_function(rule.name),
-        "written": _written(rule),
+        "written": _written(one.rule),
     }
+
+
+def _elements(variable: Input, one: Instance) -> list[str | int]:
+    """The columns of an input's elements; of one that serves as an index its values."""
+    if variable.name in one.integers:
+        values: list[int] = np.ravel(one.integers[variable.name]).tolist()
+        return list(values)
+    axes = variable.shape.axes
+    return [element(variable.name, place) for place in places(axes, one.sizes)]
 
 
 def _written(rule: Rule) -> dict[str, Any] | None:
@@ -342,8 +424,7 @@ def _written(rule: Rule) -> dict[str, Any] | None:
 def findings(case: Case, target: str, folder: Path, results: Path) -> Iterator[Finding]:
     """The findings from a runner's results for a case."""
     table = np.load(folder / f"{case.key}.points.npy")
-    names = [name for name, _ in case.job["inputs"]]
-    columns = dict(zip(names, table, strict=True))
+    columns = dict(zip(case.job["columns"], table, strict=True))
     true = np.load(folder / f"{case.key}.truth.npz")
     got = np.load(results / f"{case.key}.npz")
     keys = [key[5:] for key in true.files if key.startswith("high/")]
@@ -357,9 +438,17 @@ def findings(case: Case, target: str, folder: Path, results: Path) -> Iterator[F
         if side == "native" and not _is_same(values, truths, true["core"]):
             continue
         for key, column in values.items():
-            yield _finding(
-                case, target, side, key, columns, true["core"], column, truths[key]
-            )
+            worst = _worst_elements(column, truths[key], case.dtype, table.shape[1])
+            at_worst = column[worst], truths[key].those(worst)
+            yield _finding(case, target, side, key, columns, true["core"], *at_worst)
+
+
+def _worst_elements(values: Array, truth: Truth, dtype: str, count: int) -> Array:
+    """At each of ``count`` points the place of the least accurate element, of values that
+    hold all points of one element after another."""
+    found = errors(values, truth, dtype)
+    by_element = np.where(found.judged, found.error, -1.0).reshape(-1, count)
+    return by_element.argmax(axis=0) * count + np.arange(count)
 
 
 def _is_same(values: dict[str, Array], truths: dict[str, Truth], core: Array) -> bool:

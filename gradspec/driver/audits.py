@@ -58,7 +58,7 @@ def run(
     audit: AuditOptions,
     progress: Progress,
 ) -> tuple[TargetAudit, ...]:
-    """Measure every elementwise rule of the compiled files on every target. Raises
+    """Measure every rule of the compiled files on every target. Raises
     `Unmeasured`.
     """
     results, entries = tuple(results), tuple(entries)
@@ -107,31 +107,30 @@ def _cases(
     tasks: dict[str, str],
     entry: Entry,
 ) -> Outcome[tuple[Case, ...]]:
-    """The cases of a file's elementwise rules, which have just been compiled."""
+    """The cases of a file's rules, which have just been compiled."""
     from gradspec.audit.question import Request, prepare
 
     with shelved(cache.rules()):
         rules = tuple(_rules(entry, options, audit.rules))
-    return Outcome(
-        tuple(
-            prepare(
-                checked,
-                stable.rule,
-                Request(dtype, audit.points, audit.order, audit.sides),
-                folder,
-                f"{tasks[entry.display]}-{number}-{dtype}",
-            )
-            for number, (checked, stable) in enumerate(rules)
-            for dtype in audit.dtypes
+    cases = (
+        prepare(
+            checked,
+            stable.rule,
+            Request(dtype, audit.points, audit.order, audit.sides),
+            folder,
+            f"{tasks[entry.display]}-{number}-{dtype}",
         )
+        for number, (checked, stable) in enumerate(rules)
+        for dtype in audit.dtypes
     )
+    return Outcome(tuple(case for case in cases if case is not None))
 
 
 def _rules(
     entry: Entry, options: Options, names: tuple[str, ...]
 ) -> Iterator[tuple[CheckedRule, CheckedRule]]:
-    """A file's elementwise rules (those named, if any are), as written and as selected;
-    the file has been compiled without errors.
+    """A file's rules (those named, if any are), as written and as selected; the file
+    has been compiled without errors.
     """
     from gradspec import pipeline
     from gradspec.driver.load import load
@@ -140,8 +139,7 @@ def _rules(
     module = load(source, entry.root).module if source else None
     if module is None:
         return
-    scalar = (rule for rule in module.rules if rule.is_elementwise)
-    wanted = tuple(rule for rule in scalar if not names or rule.name in names)
+    wanted = tuple(rule for rule in module.rules if not names or rule.name in names)
     checked, _ = pipeline.check_module(replace(module, rules=wanted), options)
     for one in checked:
         yield one, pipeline.evaluated(one, options)

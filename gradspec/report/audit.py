@@ -442,8 +442,11 @@ _HOW = ("as written", "as written, differentiated", "as written, differentiated 
 
 def _panel(panel: Any, row: Row) -> None:
     """The errors of each side, in tolerances; 4 are good."""
+    from gradspec.checks.instances import stem
+
     ours = row.emitted
-    name = ours.variable or next(iter(ours.columns))
+    by = stem(ours.variable or next(iter(ours.columns)))
+    name = next(column for column in ours.columns if stem(column) == by)
     low, top, step = _ENDS.get(ours.dtype, (-40, 40, 20))
     ticks = [2.0**power for power in range(low + step, top + 1, step)]
     panel.set_title(f"{ours.rule}: {ours.name} on {ours.target}, {ours.dtype}")

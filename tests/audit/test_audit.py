@@ -100,7 +100,7 @@ def test_a_limit_makes_it_a_test_and_the_table_shows_each_side(tmp_path: Path) -
     lines = [line.split() for line in child.stdout.splitlines()]
     assert ["bump", "y", "numpy", "float32", "0"] in [line[:5] for line in lines]
     assert ["bad", "core", "whole", "ULP"] * 3 in [line[3:] for line in lines]
-    assert "logsumexp" not in child.stdout
+    assert ["logsumexp", "y", "numpy", "float32"] in [line[:4] for line in lines]
 
 
 def test_an_explanation_shows_what_became_of_the_formula(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_as_written_is_what_is_measured_then_and_shown(tmp_path: Path) -> None:
     }
     assert sides["emitted", "y"] == sides["written", "y"]
     paths = sorted(path.name for path in (tmp_path / "pictures").iterdir())
-    assert paths == ["bump.svg", "logistic.svg"]
+    assert paths == ["bump.svg", "logistic.svg", "logsumexp.svg"]
     text = (tmp_path / "pictures" / "bump.svg").read_text("utf-8")
     assert "<svg" in text and text.count("<image") >= 2, "the dots of two panels"
     assert "bump: dx on numpy, float32" in text
@@ -148,6 +148,67 @@ def test_a_missing_framework_is_said(tmp_path: Path) -> None:
     )
     assert child.returncode == 2
     assert "GS611" in child.stderr
+
+
+AXES = """\
+rule affine(x[..., k], w[m, k], b[m]) -> y[..., m]:
+    y[i] = sum(x[l] * w[i, l] for l) + b[i]
+
+rule picked(x[..., n], t[...]: int, on[..., n]: bool, power: static int = 2) -> (y, z):
+    y = x[t] ** power
+    z = sum(x[j] if on[j] else 0 for j)
+
+rule spread(x[n], scale: static = 2.0) -> y[n]:
+    m = mean(x[j] for j)
+    y[i] = scale * (x[i] - m)
+
+rule rough(x[..., n]) -> y[..., n]:
+    exact y[i] = sum(exp(x[j]) for j) - exp(x[i]) + 0 * x[i]
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.tf
+@pytest.mark.jax
+def test_rules_over_axes_are_measured_element_by_element(tmp_path: Path) -> None:
+    few = ("--target", "numpy,torch,tf,jax", "--points", "20")
+    child = _audit(tmp_path, *few, "--values", "values", "--format", "json", text=AXES)
+    assert child.returncode == 0, child.stderr
+    document = json.loads(child.stdout)
+    assert not document["faults"]
+    worst: dict[tuple[str, str], list[float]] = {}
+    for finding in document["findings"]:
+        key = finding["rule"], finding["quantity"]
+        worst.setdefault(key, []).append(finding["whole"]["max_error"])
+        assert finding["whole"]["points"] >= 20
+    names = ("y", "dx", "dw", "db"), ("y", "z", "dx of y", "dx of z"), ("y", "dx")
+    quantities = zip(("affine", "picked", "spread"), names, strict=True)
+    right = {(rule, name) for rule, names in quantities for name in names}
+    assert worst.keys() == {*right, ("rough", "y"), ("rough", "dx")}
+    for key, errors in worst.items():
+        assert len(errors) == 4
+        assert (max(errors) <= 4) == (key != ("rough", "y")), key
+    assert all(
+        at.name.endswith("float32.csv") for at in (tmp_path / "values").iterdir()
+    )
+
+
+def test_a_step_has_no_plain_error_beside_its_jump_to_zero(tmp_path: Path) -> None:
+    text = "rule spike(v, x) -> s:\n    s = 1 if 0.9 * v + x > 1 else 0\n"
+    few = ("--target", "numpy", "--points", "300", "--order", "0")
+    (whole,) = (f["whole"] for f in _findings(tmp_path, *few, text=text)[:1])
+    assert 1 < whole["max_error"] <= 4, "the other side of the jump"
+    assert whole["max_ulp"] <= 2**23, "of the ones beside it; of a 0 it was 1e44"
+
+
+def test_an_unknown_rule_is_wrong_usage(tmp_path: Path) -> None:
+    child = _audit(tmp_path, "--target", "numpy", "--explain", "logistik")
+    assert child.returncode == 2 and child.stdout == ""
+    assert (
+        "there is no rule logistik in a.grad; did you mean `logistic`?" in child.stderr
+    )
+    child = _audit(tmp_path, "--target", "numpy", "--explain", "logsumexp")
+    assert child.returncode == 0 and "logsumexp (a.grad:8)" in child.stdout
 
 
 @pytest.mark.torch

@@ -115,16 +115,16 @@ class Audit:
 
     def own(self, s: Any, case: Case) -> Arrays:
         """Values and derivatives of another function, by the framework."""
-        return measured(s, case, s.floats, self.one(s))
+        return measured(s, case, s.floats, self.ones(s))
 
     def compiled(self, s: Any, case: Case) -> Arrays:
         """Values and derivatives of a function in a program that the framework rewrites
         before it runs it; none where users have no such thing by default."""
         return {}
 
-    def one(self, s: Any) -> Any:
-        """The upstream gradient."""
-        return s.tensor([[], [1.0]], "float")
+    def ones(self, s: Any) -> list[Any]:
+        """The upstream gradient of each output: 1, over axes a number an element."""
+        return [s.tensor(weights, "float") for weights in s.case["weights"]]
 
 
 def main(audit: Audit) -> None:
@@ -136,7 +136,7 @@ def main(audit: Audit) -> None:
         loading.report({"key": case["key"], "faults": faults})
 
 
-def measured(s: Any, case: Case, floats: Any, one: Any) -> dict[str, Any]:
+def measured(s: Any, case: Case, floats: Any, ones: Any) -> dict[str, Any]:
     """The quantities, by order, output and input: second derivatives are by the same
     input.
     """
@@ -149,10 +149,10 @@ def measured(s: Any, case: Case, floats: Any, one: Any) -> dict[str, Any]:
         return found
 
     def firsts(k: int, *floats: Any) -> Any:
-        return s.gradient(lambda *f: s.dot(s.outputs(*f)[k], one), floats)
+        return s.gradient(lambda *f: s.dot(s.outputs(*f)[k], ones[k]), floats)
 
     def second(k: int, place: int) -> Any:
-        slope = lambda *f: s.dot(firsts(k, *f)[place], one)  # noqa: E731
+        slope = lambda *f: s.dot(firsts(k, *f)[place], ones[k])  # noqa: E731
         return s.gradient(slope, floats)[place]
 
     for k, output in enumerate(outputs):
@@ -213,23 +213,40 @@ def _pointwise(
     table: Any,
 ) -> Arrays:
     """All points in one call; one by one where an input is declared of rank 0."""
-    names = [name for name, _ in case["inputs"]]
 
     def at(columns: list[Any]) -> Arrays:
+        """By quantity, a row for each point and a column for each element."""
         columns = audit.columns(columns, case)
         given = {
-            n: [np.shape(c), np.ravel(c)] for n, c in zip(names, columns, strict=True)
+            name: _tensor(dict(zip(case["columns"], columns, strict=True)), *elements)
+            for name, elements in case["elements"].items()
         }
         here = {**case, "given": given, "upstream": {}, "probes": {}}
         s = audit.setting(module, here, case["dtype"])
         s.rule = function
-        return {key: s.flat(value)[1] for key, value in run(s, case).items()}
+        count = np.size(columns[0])
+        return {
+            key: np.reshape(s.flat(value)[1], (count, -1))
+            for key, value in run(s, case).items()
+        }
 
+    count = table.shape[1]
     if case["batched"]:
-        count = table.shape[1]
-        return {key: np.array(v)[:count] for key, v in at(list(table)).items()}
-    rows = [at([column[k] for column in table]) for k in range(table.shape[1])]
-    return {key: np.array([row[key][0] for row in rows]) for key in rows[0]}
+        return {key: v[:count].T.ravel() for key, v in at(list(table)).items()}
+    rows = [at([column[k] for column in table]) for k in range(count)]
+    return {
+        key: np.concatenate([row[key] for row in rows]).T.ravel()
+        for key in (rows[0] if rows else ())
+    }
+
+
+def _tensor(columns: Arrays, shape: list[int], elements: list[str | int]) -> list[Any]:
+    """An input at all points: each element is a column, or the same number
+    everywhere."""
+    (first, *_) = columns.values()
+    found = (columns[e] if isinstance(e, str) else e for e in elements)
+    parts = [np.broadcast_to(value, np.shape(first)) for value in found]
+    return [[*np.shape(first), *shape], np.stack(parts, -1).ravel()]
 
 
 def as_written(

@@ -65,7 +65,7 @@ class JaxAudit(Audit):
     def compiled(self, s: Any, case: Case) -> Arrays:
         """Under `jit`, outputs and gradients in one: XLA adds constants up, for
         instance."""
-        run = jax.jit(lambda *floats: measured(s, case, floats, self.one(s)))
+        run = jax.jit(lambda *floats: measured(s, case, floats, self.ones(s)))
         found: Arrays = run(*s.floats)
         return found
 

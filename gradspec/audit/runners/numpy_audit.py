@@ -47,14 +47,15 @@ class NumpyAudit(Audit):
         values, pullback = s.vjp()
         outputs = dict(zip(_floating(case["outputs"]), s.floating(values), strict=True))
         found = {f"0:{name}:": value for name, value in outputs.items()}
-        for name, value in outputs.items() if case["order"] else ():
-            seeds = (np.full_like(o, n == name) for n, o in outputs.items())
+        for name in outputs if case["order"] else ():
+            upstream = zip(outputs.items(), self.ones(s), strict=True)
+            seeds = (np.full_like(o, w * (n == name)) for (n, o), w in upstream)
             gradients = s.among_floats(tuple_of(pullback(*seeds)))
-            for variable, gradient in zip(
-                _floating(case["inputs"]), gradients, strict=True
+            variables = _floating(case["inputs"])
+            for variable, gradient, x in zip(
+                variables, gradients, s.floats, strict=True
             ):
-                wide = np.broadcast_to(gradient, np.shape(value))
-                found[f"1:{name}:{variable}"] = wide
+                found[f"1:{name}:{variable}"] = np.broadcast_to(gradient, x.shape)
         return found
 
     def own(self, s: Any, case: Case) -> Arrays:

@@ -47,7 +47,7 @@ class TensorFlowAudit(Audit):
         """In one graph: TensorFlow's optimiser adds constants up, for instance. The
         upstream gradient comes from outside, as within a model."""
         graph = tf.function(partial(measured, s, case), autograph=False)
-        found: Arrays = graph(list(s.floats), self.one(s))
+        found: Arrays = graph(list(s.floats), self.ones(s))
         return found
 
 
