@@ -29,9 +29,11 @@ from gradspec.ir.walk import (
     follows_surrogate,
     names,
     nodes,
+    stops,
     substitute,
-    transform,
 )
+from gradspec.primitives.table_operators import STOP
+from gradspec.stabilise.names import with_stops
 from gradspec.symbolic.truth import FORMATS, nearest
 
 
@@ -103,26 +105,11 @@ def _second(first: Quantity) -> tuple[Quantity, ...]:
 
 # --- as written --------------------------------------------------------------------
 
-_STOP = "stop"
-"""Not a primitive of the language: the runners map it to stop_gradient."""
-
 
 def written_outputs(rule: Rule) -> dict[str, Expr]:
     """The outputs with calls inlined, except those that stop gradients."""
     found = closed_outputs(rule).items()
-    return {name: expand(transform(value, _stopped)) for name, value in found}
-
-
-def _stopped(node: Expr) -> Expr:
-    is_stop = isinstance(node, Call) and _stops(node.rule)
-    return Apply(_STOP, (expand(node),)) if is_stop else node
-
-
-def _stops(rule: Rule) -> bool:
-    """True if a rule passes no gradient on, as its author declares it."""
-    entries = [entry for entry in rule.backward if isinstance(entry, Override)]
-    every = len(entries) == len(rule.backward)
-    return every and all(entry.value == ZERO for entry in entries)
+    return {name: with_stops(value) for name, value in found}
 
 
 def written_program(exprs: dict[str, Expr]) -> dict[str, Any]:
@@ -146,7 +133,7 @@ def is_derivative(rule: Rule) -> bool:
     values = (let.value for let in rule.forward)
     called = (n.rule for value in values for n in nodes(value) if isinstance(n, Call))
     return all(
-        _stops(callee) or not (_is_overridden(callee) or follows_surrogate(callee))
+        stops(callee) or not (_is_overridden(callee) or follows_surrogate(callee))
         for callee in called
     )
 
@@ -164,7 +151,7 @@ def _step(node: Expr, known: dict[Expr, int]) -> list[Any]:
         case Select(condition=condition, then=then, other=other):
             return ["select", *(known[part] for part in (condition, then, other))]
         case Apply(op="stop", args=(arg,)):
-            return [_STOP, known[arg]]
+            return [STOP, known[arg]]
         case Apply(op=op, args=args):
             folded = math.nan if names(node) else nearest(node, [{}], "float64")[0]
             if not math.isnan(folded):

@@ -29,7 +29,7 @@ from gradspec.checks.instances import (
 from gradspec.derive.chain import Underivable
 from gradspec.derive.vjp import cotangents, vjps
 from gradspec.diagnostics import Diagnostic, error
-from gradspec.ir.expr import ONE, Const, Expr
+from gradspec.ir.expr import ONE, Call, Const, Expr
 from gradspec.ir.rule import (
     Declared,
     Derived,
@@ -47,6 +47,8 @@ from gradspec.ir.walk import (
     closed_cotangents,
     expand,
     names,
+    nodes,
+    stops,
     substitute,
 )
 from gradspec.symbolic.breaks import thresholds
@@ -69,13 +71,16 @@ _REAL = (Kind.FLOAT, Kind.NOGRAD)
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The derivative of ``d<input>`` by another input: as emitted, and true."""
+    """The derivative of ``d<input>`` by another input: as emitted, and true.
+    ``is_plain``: values of rules with gradients of their own are in it, which whoever
+    differentiates it does not see."""
 
     instance: Instance
     input: Input
     by: Input
     emitted: Expr
     true: Expr
+    is_plain: bool
 
     @property
     def name(self) -> str:
@@ -126,7 +131,19 @@ def _pairs(seen: Instance) -> Iterator[Pair]:
         for by in inputs:
             emitted, right = ours.get(by.name), theirs.get(by.name)
             if emitted is not None and right is not None:
-                yield Pair(seen, variable, by, emitted, right)
+                yield Pair(seen, variable, by, emitted, right, _is_plain(value))
+
+
+def _is_plain(value: Expr) -> bool:
+    """True if a called rule, however indirectly, has a gradient that is declared not to
+    be the derivative, and not 0."""
+    called = [n.rule for n in nodes(value) if isinstance(n, Call) and not stops(n.rule)]
+    return any(
+        rule.surrogates
+        or any(isinstance(entry, Override) for entry in rule.backward)
+        or any(_is_plain(let.value) for let in rule.forward)
+        for rule in called
+    )
 
 
 def _true(rule: Rule) -> dict[str, Expr]:
@@ -150,8 +167,10 @@ def _slopes(value: Expr | None, names: tuple[str, ...]) -> dict[str, Expr]:
 def _judge(pair: Pair, first: Verdict, budget: float) -> Judgement:
     both = stem(pair.input.name), stem(pair.by.name)
     verdict = Verdict(",".join(both), Status.PROVED)
-    if first.status is Status.OVERRIDE:
+    if first.status is Status.OVERRIDE or pair.is_plain:
         method = "the derivative of the override, whatever that is"
+        if pair.is_plain:
+            method = "values of called rules count as plain: it is not their gradients'"
         return Judgement(replace(verdict, status=Status.OVERRIDE, method=method))
     lie = _lie(pair)
     if lie is not None:

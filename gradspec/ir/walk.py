@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from operator import is_
 
-from gradspec.ir.expr import Apply, Call, Expr, Idx, Key, Reduce, Ref, Select
+from gradspec.ir.expr import ZERO, Apply, Call, Expr, Idx, Key, Reduce, Ref, Select
 from gradspec.ir.rule import Declared, Derived, Let, Override, Rule
 
 
@@ -208,6 +208,13 @@ def forward(rule: Rule, output: int) -> Expr:
     """An output as one expression in the (elementwise) rule's inputs, calls
     expanded."""
     return expand(inline(rule.forward, Ref(rule.outputs[output].name)))
+
+
+def stops(rule: Rule) -> bool:
+    """True if a rule passes no gradient on, as its author declares it."""
+    entries = [entry for entry in rule.backward if isinstance(entry, Override)]
+    every = len(entries) == len(rule.backward)
+    return every and all(entry.value == ZERO for entry in entries)
 
 
 def follows_surrogate(rule: Rule) -> bool:

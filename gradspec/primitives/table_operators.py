@@ -4,6 +4,8 @@ user-visible name, which the compiler inserts into expressions.
 * ``vanishing``: a product that gives way to a factor that is 0, where an overflow times 0
   has the limit 0. At finite numbers it is the product, with its slopes.
 * ``fence``: the number itself, rounded before what follows (`targets/jax/dialect.py`).
+* ``stop``: the number itself, which counts as a constant wherever it is differentiated: the
+  value of a called rule without gradients, as `stop_gradient` (`stabilise/names.py`).
 * ``broadcast_like``: a value broadcast with another (`plan/broadcast.py`). What is added
   or subtracted is 0, which changes no number.
 * ``polynomial<n>``: polynomials with given coefficients, what series are emitted as.
@@ -219,6 +221,7 @@ ROWS = _ARITHMETIC + _COMPARISONS + _LOGIC + _CONSTANTS
 
 VANISHING = "vanishing"
 FENCE = "fence"
+STOP = "stop"
 BROADCAST_LIKE = "broadcast_like"
 LONGEST = 32
 """The largest number of coefficients."""
@@ -297,6 +300,22 @@ NAMELESS = (
         spellings={
             **dict.fromkeys(("numpy", "torch", "tf"), Expand("x")),
             "jax": Runtime("rounded"),
+        },
+    ),
+    Primitive(
+        STOP,
+        meaning="x",
+        partials=("0",),
+        ball=lambda x: x,
+        model=lambda np, x: x,
+        cost=1,
+        source="the identity; no algebra sees through it (`sympy`)",
+        spellings={
+            "python": Template("float({x})"),
+            "numpy": Expand("x"),
+            "torch": Template("{x}.detach()"),
+            "tf": Template("tf.stop_gradient({x})"),
+            "jax": Template("jax.lax.stop_gradient({x})"),
         },
     ),
     Primitive(

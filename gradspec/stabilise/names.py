@@ -10,17 +10,22 @@ from itertools import chain, count
 
 from gradspec.derive import scopes
 from gradspec.derive.chain import Underivable
+from gradspec.derive.indexed import cotangent_lets
 from gradspec.derive.vjp import filled, vjps
-from gradspec.ir.expr import Bound, Expr, Idx, Key, Reduce, Ref
-from gradspec.ir.rule import Declared, Derived, Let, Override, Rule
+from gradspec.ir.expr import Apply, Bound, Call, Expr, Idx, Key, Reduce, Ref
+from gradspec.ir.rule import Declared, Derived, Input, Let, Output, Override, Rule
 from gradspec.ir.walk import (
     children,
     expand,
+    inline,
     names,
     nodes,
+    stops,
     substitute,
+    transform,
     with_children,
 )
+from gradspec.primitives.table_operators import STOP
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +115,40 @@ def mapped(rule: Rule, change: Callable[[Expr], Expr]) -> Rule:
 
 def without_calls(rule: Rule) -> Rule:
     """Calls of other rules replaced by their values; their declared backward passes are
-    in the cotangents already.
+    in the cotangents already. Where these use a value that stops gradients, it is a
+    constant for whoever differentiates them.
     """
-    return mapped(rule, expand)
+    plain, held = mapped(rule, expand), mapped(rule, with_stops)
+    if held == plain:
+        return plain
+    stopped: dict[str, Let] = {}
+    for let, same in zip(held.forward, plain.forward, strict=True):
+        if let.value != same.value or names(let.value) & stopped.keys():
+            stopped[let.name] = let
+    lets = (*rule.forward, *rule.backward_locals, *cotangent_lets(rule))
+    variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
+    taken = {*(v.name for v in variables), *(let.name for let in lets)}
+    scope = Scope(taken.union(*(let.indices for let in lets)))
+    backward = mapped(held, lambda value: inlined(value, stopped, scope))
+    return replace(
+        plain, backward=backward.backward, backward_locals=backward.backward_locals
+    )
+
+
+def with_stops(expr: Expr) -> Expr:
+    """``expr`` with its calls replaced by their values, and with `STOP` where a called
+    rule passes no gradient on."""
+
+    def visit(node: Expr) -> Expr:
+        if not isinstance(node, Call):
+            return node
+        if stops(node.rule):
+            return Apply(STOP, (expand(node),))
+        own = inline(node.rule.forward, Ref(node.rule.outputs[node.output].name))
+        inputs = (variable.name for variable in node.rule.inputs)
+        return substitute(with_stops(own), dict(zip(inputs, node.args, strict=True)))
+
+    return transform(expr, visit)
 
 
 def without_dead_locals(before: Rule, after: Rule) -> Rule:

@@ -37,7 +37,7 @@ from gradspec.ir.rule import (
     Rule,
 )
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import calls_surrogate, children, expand, names, nodes, size
+from gradspec.ir.walk import calls_surrogate, children, names, nodes, size
 from gradspec.stabilise import sampling
 from gradspec.stabilise.accuracy_model import Trial, is_real
 from gradspec.stabilise.arithmetic_model import Machine
@@ -66,6 +66,7 @@ from gradspec.stabilise.names import (
     place,
     rederived,
     weight,
+    with_stops,
     with_value,
     without_calls,
     without_dead_locals,
@@ -110,7 +111,7 @@ def stabilise(checked: CheckedRule, effort: Effort | None = None) -> CheckedRule
     done = without_dead_locals(rule, _recomputing(found, work.wide))
     safe = guarded(done, work.samples[0].points if rule.is_elementwise else None)
     work.losses += work.undefined(safe)
-    is_changed = rule.is_elementwise or safe != rule
+    is_changed = rule.is_elementwise or safe != rule or calls_surrogate(checked.rule)
     return replace(
         checked,
         rule=safe if is_changed else checked.rule,
@@ -205,7 +206,7 @@ class _Stabiliser:
         if not self._is_elementwise:
             return _derived_from(written, chosen)
         if calls_surrogate(self._original):
-            found = {n: expand(e) for n, e in cotangents(self._original).items()}
+            found = {n: with_stops(e) for n, e in cotangents(self._original).items()}
         else:
             lets = (
                 replace(x, value=self._plain.get(x.name, x.value))
