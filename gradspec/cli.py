@@ -146,7 +146,7 @@ def compile_command(
         told = printable(f"{fault}; give another folder, --out")
         raise click.ClickException(told) from fault
     changed = tuple(f"{folder.as_posix()}/{f.path}" for f in touched)
-    stale = tuple(write.not_up_to_date(path) for path in changed) if only_check else ()
+    stale = write.not_up_to_date(out, changed) if only_check else ()
     mixed = write.of_other_versions(folder, files)
     work.report((*stale, *mixed), style, changed)
     if style == "text":
@@ -336,6 +336,9 @@ def audit_command(
     failed = audit.show(done, asked, audit.View(**view, explained=reasons))
     if any(one.absent for one in done):
         sys.exit(FAILURE)
+    measured = {finding.rule for one in done for finding in one.findings}
+    if left := [name for name in only or names if name not in measured]:
+        click.echo(f"not measured: {', '.join(left)}", err=True)
     sys.exit(FINDINGS if failed else CLEAN)
 
 
@@ -438,7 +441,8 @@ def _run() -> int:
         code = FAILURE
     except (click.Abort, KeyboardInterrupt) as stopped:
         click.echo("interrupted; no file was left half-written", err=True)
-        told = (stopped.__cause__ or stopped).args
+        is_abort = isinstance(stopped, click.Abort)  # which click raised of the other
+        told = getattr(stopped.__context__ if is_abort else stopped, "args", ())
         code = 128 + (told[0] if told else signal.SIGINT)
     except SystemExit as done:
         code = done.code if isinstance(done.code, int) else int(done.code is not None)
@@ -460,7 +464,7 @@ def _run() -> int:
 @dataclass(init=False, slots=True)
 class _Work:
     """The files of a command and their results; ``found`` are the diagnostics that
-    belong to no result. With any, nothing is compiled.
+    belong to no result.
     """
 
     options: Options
@@ -487,7 +491,7 @@ class _Work:
         self.found = outcome.diagnostics if paths else ()
         self.found += found
         self.results = ()
-        if not self.found:
+        if self.entries and not found:  # bad names of files hide no other error
             with _bar(what, len(self.entries), verbose) as progress:
                 self.results = compile_entries(
                     self.entries, options, self.jobs, progress, _is_guarded()

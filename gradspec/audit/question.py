@@ -41,16 +41,10 @@ from gradspec.audit.quantities import (
     written_outputs,
     written_program,
 )
-from gradspec.checks.instances import (
-    Instance,
-    elementwise,
-    instances,
-    stem,
-    typical,
-)
+from gradspec.checks.instances import Instance, elementwise, stem, typical
 from gradspec.ir.elements import element, extent, places
 from gradspec.ir.rule import CheckedRule, Input, Kind, Output, Rule
-from gradspec.ir.unroll import is_too_large, unroll
+from gradspec.ir.unroll import unroll
 from gradspec.options import SIDES
 from gradspec.primitives.lookup import is_function
 from gradspec.symbolic.enclose import Program, program
@@ -255,9 +249,6 @@ least."""
 _AT_ONCE = 400
 """Points of a rule with an input of rank 0, which needs a call for each."""
 
-_MOST_INPUTS = 16
-"""Elements of inputs beyond which the sizes of axes do not differ."""
-
 _SAME = 0.05
 _MOST = 0.9
 """A framework's function of the rule's name is the rule's function if its values are
@@ -318,7 +309,7 @@ def prepare(
     """Write the points and the truths of a rule; None if it is too large at any
     sizes."""
     rule = checked.rule
-    one = _instance(rule)
+    one = elementwise(rule) if rule.is_elementwise else typical(rule)
     if one is None:
         return None
     order, same = request.order, chosen
@@ -339,16 +330,6 @@ def prepare(
     line, _ = rule.source.position(rule.name_span.start)
     told = job(one, sample, replace(request, order=order), folder, key)
     return Case(rule.source.path, rule.name, request.dtype, line, key, told)
-
-
-def _instance(rule: Rule) -> Instance | None:
-    """The rule itself, or one over axes at small sizes that differ (where these make too
-    many elements, at equal ones)."""
-    if rule.is_elementwise:
-        return elementwise(rule)
-    apart = None if is_too_large(rule) else instances(rule).apart
-    is_small = apart is not None and len(apart.rule.inputs) <= _MOST_INPUTS
-    return apart if is_small else typical(rule)
 
 
 def _by_variable(posed: Question) -> dict[str, list[Truth]]:

@@ -9,7 +9,7 @@ import re
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -145,12 +145,15 @@ def _version_of(path: Path) -> str | None:
     return found[1] if found else None
 
 
-def not_up_to_date(path: str) -> Diagnostic:
-    return error(
-        "GS610",
-        f"{path} is not what its rules compile to",
-        help="run the same command without --check, and commit the result",
-    )
+def not_up_to_date(out: str, changed: Sequence[str]) -> tuple[Diagnostic, ...]:
+    """An error for each file, one for all of them where none is there."""
+    told = [f"{path} is not what its rules compile to" for path in changed]
+    if len(changed) > 1 and not any(Path(path).exists() for path in changed):
+        told = [
+            f"none of the {len(changed)} files that the rules compile to is in {out}"
+        ]
+    help = "run the same command without --check, and commit the result"
+    return tuple(error("GS610", headline, help=help) for headline in told)
 
 
 def read_regular(path: Path, most: int) -> bytes:

@@ -285,7 +285,8 @@ def show_trials(reports: Iterable[TrialReport], style: str) -> None:
             _missing(report.target, report.absent, style)
         elif style == "text":
             failed = f", {len(report.failures)} failed" if report.failures else ""
-            counts = f"{report.rules} rules, {report.checks} checks"
+            rules = f"{report.rules} rule{'s'[: report.rules != 1]}"
+            counts = f"{rules}, {report.checks} check{'s'[: report.checks != 1]}"
             click.echo(f"{report.target}: {counts}{failed}")
 
 

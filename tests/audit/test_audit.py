@@ -209,6 +209,9 @@ def test_an_unknown_rule_is_wrong_usage(tmp_path: Path) -> None:
     )
     child = _audit(tmp_path, "--target", "numpy", "--explain", "logsumexp")
     assert child.returncode == 0 and "logsumexp (a.grad:8)" in child.stdout
+    text = "rule wide(x[128]) -> y:\n    y = sum(x[j] for j)\n"
+    child = _audit(tmp_path, "--target", "numpy", text=text)
+    assert child.returncode == 0 and child.stderr.endswith("not measured: wide\n")
 
 
 @pytest.mark.torch
