@@ -70,7 +70,8 @@ def _chosen(arguments: list[str] | None) -> argparse.Namespace:
 def measured(
     paths: Iterable[str], targets: tuple[str, ...], points: int, jobs: int
 ) -> Iterator[Row]:
-    """Values and gradients of all rules of the paths, on all targets."""
+    """Values and gradients of all elementwise rules of the paths, on all targets: those
+    over axes have other points, and nothing beside them."""
     entries = discover(paths).value or ()
     options = Options(targets)
     results = compile_entries(entries, options, jobs, lambda _: None)
@@ -79,7 +80,8 @@ def measured(
     for audit in done:
         if audit.absent:
             raise SystemExit(f"{audit.target}: {audit.absent}")
-    yield from rows(finding for audit in done for finding in audit.findings)
+    found = (finding for audit in done for finding in audit.findings)
+    yield from rows(one for one in found if not any("[" in c for c in one.columns))
 
 
 def _told(display: str) -> None:
