@@ -37,7 +37,8 @@ COMMANDS = (
             "no:cacheprovider",
             "tests/primitives/test_spellings.py",
         ),
-        *("-k", "numpy and (values or infinities) or one_number"),
+        *("tests/driver/test_workers.py", "-k"),
+        "numpy and (values or infinities) or one_number or outlives",
     ),
 )
 
