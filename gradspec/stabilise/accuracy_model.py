@@ -134,12 +134,9 @@ class Trial:
             int((self.undefined & ~np.isfinite(value)).sum()),
             infinities,
             float(np.max(errors, where=np.isfinite(errors), initial=0.0)),
-            self._loses(units),
+            bool((units > GOOD * (self._plain + GOOD))[self.points.alike].any()),
             errors,
         )
-
-    def _loses(self, units: Any) -> bool:
-        return bool((units > GOOD * (self._plain + GOOD))[self.points.alike].any())
 
     def _units(self, value: Any) -> Any:
         """Errors in units of the last place of the result."""

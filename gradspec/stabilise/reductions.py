@@ -24,7 +24,6 @@ from functools import partial
 from itertools import takewhile
 from typing import TypeAlias
 
-from gradspec.derive.scopes import replaced
 from gradspec.ir.expr import (
     ONE,
     ZERO,
@@ -32,7 +31,6 @@ from gradspec.ir.expr import (
     Bound,
     Const,
     Expr,
-    Idx,
     Reduce,
     Select,
     Size,
@@ -360,8 +358,10 @@ def forms(
 def _unit(condition: Expr) -> Expr | None:
     """The sum that a condition says is 1."""
     match condition:
-        case Apply(op="eq", args=(Reduce(op="sum") as whole, Const(value=1))):
-            return _alike(whole)
+        case Apply(
+            op="eq", args=(Reduce(op="sum", where=None) as whole, Const(value=1))
+        ):
+            return whole
         case _:
             return None
 
@@ -402,55 +402,25 @@ def centred(units: frozenset[Expr], expr: Expr) -> Expr | None:
     of means with weights, ``Σwu / Σw``; ``units`` are the sums that are 1.
     """
     match expr:
-        case Apply(op="sub", args=(a, b)):
-            above = product(a).above
+        case Apply(op="sub", args=(a, b)) if any(_sums(product(a).above)):
+            sides = (place(copied(side), {}, Scope(side.free)) for side in (a, b))
+            raw, square = map(product, sides)  # equal sums have equal indices here
         case _:
             return None
-    if not (any(_sums(above)) and any(_sums(product(b).above))):
-        return None
-    raw, square = product(_alike(a)), product(_alike(b))
-    before = dict(zip(raw.above, above, strict=True))
     for whole, outside in _sums(raw.above):
         body = product(whole.body)
         factor = Product(raw.number * body.number, outside, raw.below)
         body = replace(body, number=Fraction(1))
         for sums, rest in _two_sums(square.above, whole):
-            left, right = (product(_moved(s.body, s, whole.bounds)) for s in sums)
-            u, v = (body.over(other) for other in (right, left))
-            if not (_is_part(u) and _is_part(v)):
+            v, u = (body.over(product(one.body)) for one in sums)
+            if any(not x.above or x.below or x.number != 1 for x in (u, v)):
                 continue
-            if body.above.index(u.above[0]) > body.above.index(v.above[0]):
-                u, v = v, u
             weights = body.over(u.times(v))
             many = _total(weights, whole.bounds, units)
             if factor.over(replace(square, above=rest).times(many)) == Product():
-                old = before[whole]
-                assert isinstance(old, Reduce)
-                return _covariance(factor, (u, v), weights, many, whole, old.bounds)
+                u, v = sorted((u, v), key=lambda x: body.above.index(x.above[0]))
+                return _covariance(factor, (u, v), weights, many, whole.bounds)
     return None
-
-
-def _alike(expr: Expr) -> Expr:
-    """``expr`` with its bound indices named by the number of reductions in them: values
-    that differ in such names only become equal.
-    """
-
-    def visit(node: Expr) -> Expr:
-        if not isinstance(node, Reduce):
-            return node
-        many = sum(isinstance(inner, Reduce) for inner in nodes(node))
-        bounds = tuple(Bound(f"@{many}.{k}", b.axis) for k, b in enumerate(node.bounds))
-        return Reduce(
-            node.op, bounds, *(_moved(x, node, bounds) for x in children(node))
-        )
-
-    return transform(expr, visit)
-
-
-def _moved(expr: Expr, part: Reduce, bounds: tuple[Bound, ...]) -> Expr:
-    """A value inside a reduction with the indices of other bounds."""
-    pairs = zip(part.bounds, bounds, strict=True)
-    return replaced(expr, {old.index: Idx(new.index) for old, new in pairs})
 
 
 def _sums(factors: tuple[Expr, ...]) -> Iterator[tuple[Reduce, tuple[Expr, ...]]]:
@@ -463,31 +433,24 @@ def _sums(factors: tuple[Expr, ...]) -> Iterator[tuple[Reduce, tuple[Expr, ...]]
 def _two_sums(
     factors: tuple[Expr, ...], total: Reduce
 ) -> Iterator[tuple[tuple[Reduce, Reduce], tuple[Expr, ...]]]:
-    axes = [b.axis for b in total.bounds]
     for left, others in _sums(factors):
         for right, rest in _sums(others):
-            if all([b.axis for b in s.bounds] == axes for s in (left, right)):
+            if left.bounds == right.bounds == total.bounds:
                 yield (left, right), rest
-
-
-def _is_part(found: Product) -> bool:
-    return bool(found.above) and not found.below and found.number == 1
 
 
 def _total(
     weights: Product, bounds: tuple[Bound, ...], units: frozenset[Expr]
 ) -> Product:
-    """The sum of the weights."""
+    """The sum of the weights: 1 for one of the ``units``, and for a quotient by it."""
     if weights == Product():
         return extent(bounds)
-
-    def whole(parts: Product) -> Expr:
-        return _alike(Reduce("sum", bounds, parts.expr()))
-
-    found = whole(weights)
-    parts = (Product(above=(f,)) for f in weights.below)
-    is_share = any(whole(weights.times(p).reduced()) in p.above for p in parts)
-    return Product(above=() if is_share or found in units else (found,))
+    found = Reduce("sum", bounds, weights.expr())
+    for divisor in weights.below:
+        above = weights.times(Product(above=(divisor,))).reduced()
+        units |= {found} if is_same(divisor, found.over((above.expr(),))) else set()
+    is_unit = any(is_same(found, unit) for unit in units)
+    return Product(above=() if is_unit else (found,))
 
 
 def _covariance(
@@ -495,31 +458,29 @@ def _covariance(
     parts: tuple[Product, Product],
     weights: Product,
     many: Product,
-    inside: Reduce,
     bounds: tuple[Bound, ...],
 ) -> Expr:
-    """The centred sum over ``bounds`` of values ``inside`` a sum."""
+    is_plain = weights == Product()
 
-    def weighted(value: Expr, by: Expr) -> Expr:
-        return value if weights == Product() else apply("mul", by, value)
+    def weighted(value: Expr) -> Expr:
+        return value if is_plain else apply("mul", weights.expr(), value)
 
     def apart(part: Product) -> Expr:
-        whole = Reduce("sum", inside.bounds, weighted(part.expr(), weights.expr()))
-        centre = Product(above=(whole,)).over(many).expr()
-        if weights == Product():
-            centre = Reduce("mean", inside.bounds, part.expr())
-        return _moved(apply("sub", part.expr(), copied(centre)), inside, bounds)
+        whole = Product(above=(Reduce("sum", bounds, weighted(part.expr())),))
+        mean = Reduce("mean", bounds, part.expr())
+        return apply(
+            "sub", part.expr(), copied(mean if is_plain else whole.over(many).expr())
+        )
 
     u, v = map(apart, parts)
     is_square = parts[0] == parts[1]
-    squared = apply("pow", u, Const(Fraction(2))) if is_square else apply("mul", u, v)
-    body = weighted(squared, _moved(weights.expr(), inside, bounds))
+    body = apply("pow", u, Const(Fraction(2))) if is_square else apply("mul", u, v)
     whole, op = factor.over(many.inverse()), "sum"
     sides = (*whole.above, *whole.below)
     is_mean = whole.number == 1 and not any(isinstance(part, Size) for part in sides)
-    if is_mean and weights == Product():
+    if is_mean and is_plain:
         op, factor = "mean", whole
-    return factor.times(Product(above=(Reduce(op, bounds, body),))).expr()
+    return factor.times(Product(above=(Reduce(op, bounds, weighted(body)),))).expr()
 
 
 # --- norms -----------------------------------------------------------------------------

@@ -26,16 +26,10 @@ from typing import Any
 import numpy as np
 
 from gradspec.ir.elements import EVALUATED, Expansion, OutOfRange
-from gradspec.ir.expr import Apply, Expr
+from gradspec.ir.expr import Apply, Expr, Ref
 from gradspec.ir.rule import Kind, Rule
 from gradspec.ir.unroll import axis_names, count, expansion, index_inputs, unrolled
-from gradspec.ir.walk import (
-    closed_cotangents,
-    closed_outputs,
-    expand,
-    names,
-    nodes,
-)
+from gradspec.ir.walk import closed_cotangents, closed_outputs, expand, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.names import Names
@@ -123,8 +117,8 @@ class Points:
     """``columns`` for arithmetic and ``rows`` for balls hold the same numbers.
     ``core``: the points with moderate inputs only; ``size``: the magnitude of the
     largest input; ``defined``: the points at which all outputs have values;
-    ``alike``: the points whose elements have an offset in common, all of them or in
-    pairs; ``floating``: the inputs whose roundings count; ``upstream``: names of cotangents,
+    ``alike``: those of elements that have an offset in common, all or in pairs;
+    ``floating``: the inputs whose roundings count; ``upstream``: names of cotangents,
     of which each point has one at 1 and the others at 0.
     """
 
@@ -191,10 +185,8 @@ def as_points(
     defined = np.arange(len(rows)) >= gaps
     floating = frozenset(_floating(rule)) - _tied(rule)
     every = frozenset(f"d{output.name}" for output in rule.outputs)
-    are_alike = np.arange(len(rows)) >= len(rows) - alike
-    return Points(
-        columns, tuple(rows), core, largest, defined, are_alike, floating, every
-    )
+    close = np.arange(len(rows)) >= len(rows) - alike
+    return Points(columns, tuple(rows), core, largest, defined, close, floating, every)
 
 
 def _floating(rule: Rule) -> list[str]:
@@ -205,7 +197,7 @@ def _tied(rule: Rule) -> frozenset[str]:
     """The names in equations that hold: their roundings would leave the domain."""
     parts = [part for one in rule.assumes for part in conjuncts(one.condition)]
     ties = [part for part in parts if isinstance(part, Apply) and part.op == "eq"]
-    return frozenset().union(*map(names, ties))
+    return frozenset(n.name for tie in ties for n in nodes(tie) if isinstance(n, Ref))
 
 
 def _columns(rule: Rule, rows: list[dict[str, float]], work: Any) -> dict[str, Any]:
@@ -412,6 +404,8 @@ _OFFSETS = (100.0, 1000.0, -1000.0, 10.0, 1e4, -0.5, 1e6)
 _STEPS = (0.0, 1.0, -0.25)
 _SCALES = (0.0, 1e-25, 1e20, 1e30, 1e-3, 50.0, 1e-40)
 _PARTS = (1.0, -0.5, 0.75, 0.25)
+_ALIKE = (100.0, 0.0, 1.0), (1000.0, 0.0, 1.0), (0.0, 90.0, 0.01)
+"""An offset in common, the width of the data, and how far rows are apart in it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -497,52 +491,34 @@ def _points(rule: Rule) -> Points:
         return drawn
     step = max(1, len(drawn) // _ROWS)
     rows = [dict(row) for row in drawn.rows[::step]]
-    groups = _vectors(rule)
-    found = list(_patterned(groups, rows)), list(_alike(groups, rows[0]))
-    for patterned in filter(None, found):
+    patterned = list(_patterned(rule, rows))
+    if patterned:
         columns = as_points(rule, patterned, np.float32).columns
         kept = inside(rule, Machine(columns)).tolist()
-        patterned[:] = compress(patterned, kept)
-        rows += patterned
-    return as_points(rule, rows, np.float32, alike=len(found[1]))
+        rows += compress(patterned, kept)
+        alike = sum(kept[-len(_ALIKE) :])
+    return as_points(rule, rows, np.float32, alike=alike if patterned else 0)
 
 
-def _vectors(rule: Rule) -> list[list[str]]:
-    """The names of the elements of each floating input with axes."""
+def _patterned(rule: Rule, like: list[dict[str, float]]) -> Iterator[dict[str, float]]:
+    """Each input in turn, then all at once, as a patterned vector; then all with
+    elements that are alike.
+    """
     groups: dict[str, list[str]] = {}
     for variable in rule.inputs:
         if variable.kind in (Kind.FLOAT, Kind.NOGRAD) and "[" in variable.name:
             groups.setdefault(variable.name.split("[")[0], []).append(variable.name)
-    return list(groups.values())
-
-
-def _patterned(
-    groups: list[list[str]], like: list[dict[str, float]]
-) -> Iterator[dict[str, float]]:
-    """Each input in turn, then all at once, as a patterned vector."""
-    every = [name for group in groups for name in group]
-    for vector in (*groups, *((every,) if len(groups) > 1 else ())):
-        for turn, values in enumerate(_patterns(len(vector))):
+    every = [name for names in groups.values() for name in names]
+    for names in (*groups.values(), *((every,) if len(groups) > 1 else ())):
+        for turn, values in enumerate(_patterns(len(names))):
             base = like[(7 * turn) % len(like)]
-            yield base | dict(zip(vector, values, strict=True))
-
-
-def _alike(
-    groups: list[list[str]], base: dict[str, float]
-) -> Iterator[dict[str, float]]:
-    """All elements close to one offset, then pairs (of rows, of inputs) in wide data."""
-    for offset, width, spread in (
-        (100.0, 0.0, 1.0),
-        (1000.0, 0.0, 1.0),
-        (0.0, 90, 0.01),
-    ):
-        row = dict(base)
-        for number, group in enumerate(groups):
-            for name in group:
-                first, *others = map(int, name[name.index("[") + 1 : -1].split(","))
-                near = spread * (0.618 * (first + 3 * number + 5 * sum(others)) % 1)
-                wide = width * _PARTS[(first // 2 + sum(others)) % len(_PARTS)]
-                row[name] = float(np.float32(offset + wide + near))
+            yield base | dict(zip(names, values, strict=True))
+    for offset, width, spread in _ALIKE if every else ():
+        row = dict(like[0])
+        for number, name in enumerate(every):
+            first, *others = map(int, name[name.index("[") + 1 : -1].split(","))
+            wide = width * _PARTS[(first // 2 + sum(others)) % len(_PARTS)]
+            row[name] = float(np.float32(offset + wide + spread * (0.618 * number % 1)))
         yield row
 
 

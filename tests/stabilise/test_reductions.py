@@ -147,7 +147,7 @@ def test_cross_entropy_composed_from_softmax_and_log() -> None:
 
 def test_a_variance_keeps_its_digits() -> None:
     rule = stable(VARIANCE).rule
-    assert texts(rule)["y"] == "mean((x[i] - m)**2 for i)"
+    assert texts(rule)["y"] == "mean((x[j] - m)**2 for j)"
     assert values(rule, "y", {"x": [10000.0, 10001.0, 10002.0]}) == [
         pytest.approx(2 / 3, rel=1e-6)
     ]

@@ -65,23 +65,23 @@ def test_logarithms_of_sums_of_exponentials(written: str, meant: str) -> None:
     [
         (
             "mean(x[i]**2 for i) - mean(x[i] for i)**2",
-            "mean((x[i] - mean(x[j] for j))**2 for i)",
+            "mean((x[j] - mean(x[l] for l))**2 for j)",
         ),
         (
             "sum(x[i] * x[i] for i) / n - (sum(x[i] for i) / n)**2",
-            "mean((x[i] - mean(x[j] for j))**2 for i)",
+            "mean((x[j] - mean(x[l] for l))**2 for j)",
         ),
         (
             "(sum(x[i]**2 for i) - sum(x[i] for i)**2 / n) / (n - 1)",
-            "sum((x[i] - mean(x[j] for j))**2 for i) / (n - 1)",
+            "sum((x[j] - mean(x[l] for l))**2 for j) / (n - 1)",
         ),
         (
             "sum(x[i]**2 for i) - n * mean(x[i] for i)**2",
-            "sum((x[i] - mean(x[j] for j))**2 for i)",
+            "sum((x[j] - mean(x[l] for l))**2 for j)",
         ),
         (
             "mean(x[i] * z[i] for i) - mean(z[i] for i) * mean(x[i] for i)",
-            "mean((x[i] - mean(x[j] for j)) * (z[i] - mean(z[j] for j)) for i)",
+            "mean((x[j] - mean(x[l] for l)) * (z[j] - mean(z[l] for l)) for j)",
         ),
     ],
 )
@@ -173,14 +173,14 @@ WEIGHTED = (
         (
             "w[i] > 0, sum(w[i] for i) == 1",
             "sum(w[i] * x[i]**2 for i) - sum(w[i] * x[i] for i)**2",
-            "sum(w[i] * (x[i] - sum(w[j] * x[j] for j))**2 for i)",
+            "sum(w[j] * (x[j] - sum(w[l] * x[l] for l))**2 for j)",
         ),
         (
             "w[i] > 0",
             "sum(w[i] * x[i] * z[i] for i) / sum(w[i] for i)"
             " - sum(x[i] * w[i] for i) * sum(w[j] * z[j] for j) / sum(w[i] for i)**2",
-            "sum(w[i] * ((x[i] - sum(w[j] * x[j] for j) / sum(w[j] for j))"
-            " * (z[i] - sum(w[j] * z[j] for j) / sum(w[j] for j))) for i)"
+            "sum(w[j] * ((x[j] - sum(w[l] * x[l] for l) / sum(w[l] for l))"
+            " * (z[j] - sum(w[l] * z[l] for l) / sum(w[l] for l))) for j)"
             " / sum(w[j] for j)",
         ),
         ("w[i] > 0", "sum(w[i] * x[i]**2 for i) - sum(w[i] * x[i] for i)**2", None),
