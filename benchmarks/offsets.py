@@ -40,6 +40,11 @@ def _squares(x: Any, z: Any) -> Any:
     return (_differences(x, z) ** 2).sum(-1)
 
 
+def _masked(value: Any, w: Any) -> Any:
+    is_in = (w > 0.5).reshape(*w.shape, *(1,) * (value.ndim - w.ndim))
+    return torch.where(is_in, value, 0.0)
+
+
 def _matern(x: Any, z: Any) -> Any:
     r = (5 * _squares(x, z)).sqrt()
     return (1 + r + r**2 / 3) * torch.exp(-r)
@@ -86,6 +91,8 @@ PLAIN: Mapping[str, Callable[..., Any]] = {
     "opposite": lambda x, z: _squares(x, -z),
     "products": lambda x, z, w: (w * (x[:, None] - z) * (x - x.mean())[:, None]).sum(),
     "pull": lambda x, z, w: (w * (x[:, None] - z)).sum(1),
+    "masked": lambda x, z, w: _masked(_differences(x, z), w).sum(1),
+    "weighted_mask": lambda x, z, w: _masked(w * _squares(x, z), w).sum(),
     "spread": lambda x, w: (w * (x - x.mean(-1, keepdim=True)) ** 2).sum(-1),
 }
 
@@ -97,6 +104,8 @@ SHAPES: Mapping[str, Mapping[str, str]] = {
     "laplacian": {"x": "nd", "w": "nn"},
     "automatic_relevance": {"x": "bnd", "z": "bmd", "w": "d"},
     "translation": {"x": "nd", "w": "nd", "z": "md"},
+    "masked": {"x": "nd", "z": "md", "w": "nm"},
+    "weighted_mask": {"x": "nd", "z": "md", "w": "nm"},
     "products": {"x": "n", "z": "m", "w": "nm"},
     "pull": {"x": "n", "z": "m", "w": "nm"},
     "spread": {"x": "bn", "w": "n"},
@@ -148,7 +157,9 @@ def _by_autograd(function: Callable[..., Any], arrays: Arrays, dtype: Any) -> li
     args = [torch.tensor(a, dtype=dtype, requires_grad=True) for a in arrays.values()]
     y = function(*args)
     weights = torch.from_numpy(_weights(tuple(y.shape))).to(dtype)
-    found = torch.autograd.grad((y * weights).sum(), args)
+    found = torch.autograd.grad(
+        (y * weights).sum(), args, allow_unused=True, materialize_grads=True
+    )
     return [gradient.double().numpy() for gradient in found]
 
 

@@ -326,34 +326,48 @@ def _expanded(t: Translation, body: ir.Expr) -> ir.Expr:
     all that they are made of: ``g[i, j] * (x[i, l] + z[j, l])``.
     """
     if _branches(body):
-        return _mapped(body, lambda _, leaf: _expanded(t, leaf))
+        return _mapped(_kept(t, body, True), lambda _, leaf: _expanded(t, leaf))
     parts = _product(body)
     for at, factor in enumerate(parts.above):
         rest = [*parts.above[:at], *parts.above[at + 1 :]]  # it may occur there again
-        if _branches(factor) and (not rest or _is_larger(t, factor, rest)):
+        tree = _kept(t, factor)
+        if _branches(tree) and (not rest or _is_larger(t, tree, rest)):
             break
     else:
         return body
     return _mapped(
-        factor, lambda _, leaf: _expanded(t, _multiplied(parts, [*rest, leaf]))
+        tree, lambda _, leaf: _expanded(t, _multiplied(parts, [*rest, leaf]))
     )
+
+
+def _kept(t: Translation, tree: ir.Expr, is_root: bool = False) -> ir.Expr:
+    """The tree with differences as leaves, of factor 1, unless a term has all of their
+    axes: distributed, they would lose the digits of what their terms share.
+    """
+    terms, at = _terms(tree), _branches(tree)
+    whole = axes_of(t.value(tree))
+    is_difference = len({*map(_is_negative, terms)}) > 1 and not is_root
+    if is_difference and not any(whole <= axes_of(t.value(term)) for term in terms):
+        return ir.apply("mul", ir.ONE, tree)
+    is_root &= not isinstance(tree, ir.Select)
+    parts = (
+        _kept(t, part, is_root) if k in at else part
+        for k, part in enumerate(walk.children(tree))
+    )
+    return walk.with_children(tree, tuple(parts)) if at else tree
 
 
 def _is_larger(t: Translation, tree: ir.Expr, others: Sequence[ir.Expr]) -> bool:
     """True if no factor in the tree, condition or other factor has all of its axes. A
-    difference stays whole, unless one of its terms has them (distributed, it would lose
-    the digits of what its terms share), and so does a tree that is held.
+    tree that is held stays whole.
     """
     leaves = _leaves(tree)
     parts = [_product(leaf) for _, leaf in leaves]
     made_of = [*others, *(f for p in parts for f in (*p.above, *p.below))]
     made_of += [condition for path, _ in leaves for condition in path]
-    terms, value = _terms(tree), t.value(tree)
-    whole = axes_of(value)
-    if len({*map(_is_negative, terms)}) > 1:
-        made_of += [] if any(whole <= axes_of(t.value(x)) for x in terms) else [tree]
+    value = t.value(tree)
     return value.expr not in t.held and not any(
-        whole <= axes_of(t.value(part)) for part in made_of
+        axes_of(value) <= axes_of(t.value(part)) for part in made_of
     )
 
 

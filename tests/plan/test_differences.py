@@ -8,7 +8,16 @@ from benchmarks import offsets
 
 RULES = [
     *("cdist", "transport", "laplacian", "lennard_jones", "automatic_relevance"),
-    *("translation", "products", "pull", "spread", "opposite", "matern"),
+    *(
+        "translation",
+        "products",
+        "pull",
+        "spread",
+        "opposite",
+        "matern",
+        "weighted_mask",
+        "hausdorff",
+    ),
 ]
 
 
