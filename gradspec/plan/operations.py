@@ -345,6 +345,12 @@ def _folded(node: Expr, exact: dict[Expr, ir.Expr]) -> Expr:
             return then
         case Where(condition=Op("false"), other=other):
             return other
+        case Where(Op("gt", (a, zero)), then, Where(condition, tie, other)) if (
+            zero == other == ZERO
+            and condition == Op("eq", (a, ZERO))
+            and all(_is_part_of(a, v) for v in (then, tie))
+        ):
+            return then
         case ToFloat(arg=Literal() as number):
             return number
         case ToFloat(arg=Op("true")):
@@ -358,6 +364,22 @@ def _folded(node: Expr, exact: dict[Expr, ir.Expr]) -> Expr:
             return _logic(node)
         case _:
             return node
+
+
+def _is_part_of(arg: Expr, value: Expr) -> bool:
+    """True if a product of names contains ``max(arg, 0)``."""
+    todo, found = [value], False
+    while todo:
+        match todo.pop():
+            case Op("mul" | "neg", args):
+                todo += args
+            case Op("max", args):
+                found = found or args in ((arg, ZERO), (ZERO, arg))
+            case Name() | Literal():
+                pass
+            case _:
+                return False
+    return found
 
 
 def _is_constant(value: Expr) -> bool:

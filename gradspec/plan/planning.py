@@ -13,6 +13,7 @@ from gradspec.ir.rule import (
     CheckedRule,
     Override,
     Pending,
+    Rewrite,
     Rule,
     Status,
     Verdict,
@@ -81,7 +82,7 @@ def plan_rule(checked: CheckedRule) -> RulePlan:
         docs=docs_of(checked),
         source=rule.source,
         span=rule.name_span,
-        comments=tuple((r.name, r.reason) for r in checked.rewrites if r.reason),
+        comments=tuple((r.name, _comment(r)) for r in checked.rewrites if r.reason),
         asked=rule.saves,
         sizes=closed.sizes,
         wide=checked.wide,
@@ -128,6 +129,17 @@ def _of_rule(plan: RulePlan) -> Iterator[Diagnostic]:
                 help=f"leave out `save {name}`; or write the gradient with {name}, marked"
                 " `exact`, so that it is evaluated as it stands",
             )
+
+
+_COMMENT = 74  # characters of a comment, which stands in a line of a module
+
+
+def _comment(rewrite: Rewrite) -> str:
+    """The reason for a rewrite, above the line that it is about."""
+    text = rewrite.reason.replace("as written, ", f"not {rewrite.before}, which ")
+    if len(text) <= _COMMENT:
+        return text
+    return rewrite.reason.replace("as written, ", "the formula as written ")
 
 
 # --- the docstring ----------------------------------------------------------------------

@@ -50,7 +50,7 @@ def reason(trials: tuple[Trial, ...], choice: Choice) -> str:
             where = "in float64, " if trial.machine.work is np.float64 else ""
             fault, at = _fault(trial, before.form, was, now)
             text = f"{where}as written, {fault}"
-            return f"{text} {at}" if len(text) + len(at) < _WIDTH else text
+            return f"{text} {at}" if at and len(text) + len(at) < _WIDTH else text
     return "as accurate, and simpler"
 
 

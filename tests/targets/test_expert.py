@@ -31,7 +31,11 @@ rule loss(x, t: nograd) -> y:
     y = -(t * logsigmoid(x) + (1 - t) * logsigmoid(-x))
 """
 
+HINGE = "rule hinge(x, t: nograd) -> y:\n    y = max(1 - t * x, 0)**2\n"
+
 ABSENT = (
+    (HINGE, r"where\("),
+    (CAUSAL, r"tf\.einsum"),
     (MASKED, r"pullback[^@]*\.exp\("),  # the pullback uses y
     (CAUSAL, r"pullback(?:[^@]*\.exp\(){2}"),
     (CAUSAL, r"(?s)difference\.(?:mT|swapaxes)"),

@@ -15,6 +15,7 @@ from gradspec.targets.axes import (
     called,
     inner_product,
     is_over_batch,
+    matrix_product,
     new_axes,
     outer_sum,
     places,
@@ -119,6 +120,12 @@ def _einsum(node: arrays.Einsum, parts: tuple[Text, ...], page: Page) -> str:
         return f"{page.axes('batch_sum')}({texts}, {len(node.output)})"
     if (rows := inner_product(node, parts)) is not None:
         return f"tf.reduce_sum({rows[0]}, {rows[1]})"
+    product = matrix_product(node)
+    if product is not None and all(len(w.lstrip(".")) > 1 for w in node.inputs):
+        sides = f"{parts[product.left].text}, {parts[product.right].text}"
+        turns = ", transpose_a=True" * product.is_left_swapped
+        turns += ", transpose_b=True" * product.is_right_swapped
+        return f"tf.matmul({sides}{turns})"
     return f'tf.einsum("{",".join(node.inputs)}->{node.output}", {texts})'
 
 

@@ -8,7 +8,8 @@ alone. Functions that legacy `vmap` (`is_grads_batched`) does not support
 from __future__ import annotations
 
 from gradspec.plan import arrays
-from gradspec.plan.arrays import Einsum
+from gradspec.plan.arrays import Einsum, Op
+from gradspec.plan.operations import ONE
 from gradspec.plan.program import Operators, Residuals
 from gradspec.primitives.row import Template
 from gradspec.targets.axes import (
@@ -69,6 +70,8 @@ def _written(
         case arrays.Window(axis=axis, start=start, size=size, padded=False):
             stretch = f"{whole(start).text}, {whole(size).text}"
             return f"torch.narrow({texts[0]}, {axis}, {stretch})"
+        case arrays.Pick(axis=axis) if _has_one(node.arg, axis):
+            return f"{parts[0].within(ATOM)}.squeeze({axis})"
         case arrays.Pick(axis=axis, at=at):
             return f"torch.select({texts[0]}, {axis}, {whole(at).text})"
         case arrays.Arange(size=size):
@@ -83,6 +86,15 @@ def _written(
             return f"torch.log_softmax({texts[0]}, {axis})"
         case _:
             return called(node, parts, page)
+
+
+def _has_one(value: arrays.Expr, axis: int) -> bool:
+    """True if an axis has size 1: elements are taken at one position."""
+    match value:
+        case arrays.Gather(index=arrays.Expand(axes=axes)):
+            return value.axis == axis and axis in axes
+        case _:
+            return False
 
 
 def _keepdim(keep: bool) -> str:
@@ -208,13 +220,19 @@ def _lifts(name: str, numbers: tuple[bool, ...]) -> tuple[bool, ...]:
             return (False,) * len(numbers)
 
 
+def _variants(node: Op, numbers: tuple[bool, ...]) -> Template | None:
+    if node.primitive == "div" and node.args[0] == ONE and numbers == (True, False):
+        return Template("torch.reciprocal({y})")  # 1.0 / y is two operations
+    return _VARIANTS.get((node.primitive, numbers))
+
+
 DIALECT = Dialect(
     target="torch",
     where="torch.where({c}, {x}, {y})",
     to_float="{x}.to({like}.dtype)",
     lift=_NUMBER,
     lifts=_lifts,
-    variants=lambda node, numbers: _VARIANTS.get((node.primitive, numbers)),
+    variants=_variants,
     untyped=("{x}.to(torch.get_default_dtype())", "torch.scalar_tensor({x})"),
     ranked=ranked,
     of_numbers=(arrays.Spread,),

@@ -16,7 +16,7 @@ __all__ = [
 class _Bce(Rule[Array], name="bce", kinds={"t": "nograd"}):
     @staticmethod
     def value(p: Array, t: Array) -> object:
-        # as written, loses digits for p near 0, t near 0
+        # the formula as written loses digits for p near 0, t near 0
         return -(t * np.log(p) + (1.0 - t) * np.log1p(-p))
 
     @staticmethod

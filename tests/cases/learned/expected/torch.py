@@ -44,7 +44,7 @@ class _LayerNorm(Rule):
             sqrt = torch.sqrt(v + eps)
             t = sqrt.unsqueeze(-1)
         if needs[0]:
-            # as written, loses digits
+            # the formula as written loses digits
             dx = (
                 (-torch.sum(dy * gain, -1) / d).unsqueeze(-1)
                 - (torch.sum(dy_gain * difference, -1) / d / sqrt).unsqueeze(-1)

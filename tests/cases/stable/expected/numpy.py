@@ -25,7 +25,7 @@ __all__ = [
 class _Log1pexp(Rule[Array], name="log1pexp"):
     @staticmethod
     def value(x: Array) -> object:
-        # as written, loses digits for x near -5
+        # not log(1 + exp(x)), which loses digits for x near -5
         return softplus(x)
 
     @staticmethod
@@ -58,7 +58,7 @@ def log1pexp_jvp(primals: Primals, tangents: Tangents) -> tuple[Array, Array]:
 class _Swish(Rule[Array], name="swish", kinds={"beta": "number"}):
     @staticmethod
     def value(x: Array, beta: float) -> object:
-        # as written, is 0 for beta near 3, x near -30
+        # the formula as written is 0 for beta near 3, x near -30
         return x * sigmoid(beta * x)
 
     @staticmethod

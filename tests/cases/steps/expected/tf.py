@@ -24,7 +24,7 @@ def spike(v: tf.Tensor, *, k: float = 25.0) -> Result[tf.Tensor]:
     s = tf.cast(v > 0.0, v.dtype)
 
     def backward(ds):
-        # as written, loses digits for large k, v near 0.2
+        # the formula as written loses digits for large k, v near 0.2
         return ds / tf.square(1.0 + k * tf.abs(v))
 
     return s, backward
