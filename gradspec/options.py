@@ -34,7 +34,7 @@ class Options:
     trace: bool = _option(False, "Emit modules that print what passes through.")
     budget: float = _option(
         BUDGET_SECONDS,
-        "Effort for one rule: steps of its proofs and searches, its longest time.",
+        "Effort for one rule: steps of its proofs and searches.",
         metavar="SECONDS",
         least=0.0,
     )

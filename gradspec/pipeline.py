@@ -6,11 +6,9 @@ Nothing here touches a file: sources come in as text, modules go out as text.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from time import process_time
 
 from gradspec.checks import second_order
 from gradspec.checks.check import AGAIN, check, examined
@@ -33,38 +31,11 @@ from gradspec.syntax.parse import parse
 from gradspec.targets import emit
 from gradspec.targets.target import Emitted
 
-_OF_TIME = frozenset(["GS460", "GS461"])
 _PROOFS = 0.4
 """The fraction of a rule's budget for its proofs."""
 
 _DIGITS = 15
 """Digits to which two forms agree that are equal up to rounding (GS416)."""
-
-_EMITTING = 0.3, 0.2
-"""Fractions beyond the budget for emitting a rule, and for emitting it as written."""
-
-
-class Clock:
-    """The processor time of each rule for checking and stabilising together."""
-
-    def __init__(self, budget: float) -> None:
-        self.budget = budget
-        self._spent: dict[str, float] = {}
-
-    def left(self, rule: Rule) -> float:
-        """Seconds left."""
-        return self.budget - self._spent.get(rule.name, 0.0)
-
-    @contextmanager
-    def running(self, rule: Rule) -> Iterator[float]:
-        """Context manager that yields the seconds left and deducts those of its
-        block."""
-        begun = process_time()
-        try:
-            yield self.left(rule)
-        finally:
-            gone = process_time() - begun
-            self._spent[rule.name] = self._spent.get(rule.name, 0.0) + gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +73,9 @@ def lower_module(
 def check_rule(
     rule: Rule, options: Options, defs: tuple[Function, ...] = ()
 ) -> Outcome[CheckedRule]:
-    """Rule → CheckedRule: complete, check; not for longer than the budget."""
+    """Rule → CheckedRule: complete, check; with no more effort than the budget."""
     stage = ("check", f"{options.budget!r}", f"{options.order}", f"{options.strict}")
-    work = partial(_checked_in_time, rule, options, defs)
+    work = partial(_checked_or_stopped, rule, options, defs)
     return _heeded(remembered(rule, stage, rule, work, _is_lasting), options.ignored)
 
 
@@ -130,12 +101,10 @@ def _is_lasting(found: object) -> bool:
     """True if another run would have the same result, on any machine."""
     if not isinstance(found, Outcome):
         return False
-    if any(d.code in _OF_TIME for d in found.diagnostics):
-        return False
-    return found.value is None or not any(v.stopped for v in found.value.verdicts)
+    return not any(d.code == "GS461" for d in found.diagnostics)
 
 
-def _checked_in_time(
+def _checked_or_stopped(
     rule: Rule, options: Options, defs: tuple[Function, ...]
 ) -> Outcome[CheckedRule]:
     outcome = limited(options.budget, partial(_check_rule, rule, options, defs))
@@ -159,97 +128,76 @@ def _check_rule(
 
 def _with_second(rule: CheckedRule, options: Options) -> Outcome[CheckedRule]:
     """The rule with verdicts on its second derivatives."""
-    seconds = (1 - _PROOFS) * options.budget / 2
-    judged = second_order.judge(rule.rule, rule.verdicts, seconds)
+    budget = (1 - _PROOFS) * options.budget / 2
+    judged = second_order.judge(rule.rule, rule.verdicts, budget)
     found = tuple(d for judgement in judged for d in judgement.found)
     return Outcome(replace(rule, second=tuple(j.verdict for j in judged)), found)
 
 
 def check_module(
-    module: LoweredModule, options: Options, clock: Clock | None = None
+    module: LoweredModule, options: Options
 ) -> tuple[tuple[CheckedRule, ...], tuple[Diagnostic, ...]]:
     """All rules of a module; a bad one does not hide the next."""
-    clock = clock or Clock(options.budget)
     defs = (*module.imported, *module.functions)
-    outcomes = []
-    for rule in module.rules:
-        with clock.running(rule):
-            outcomes.append(check_rule(rule, options, defs))
+    outcomes = [check_rule(rule, options, defs) for rule in module.rules]
     rules = tuple(o.value for o in outcomes if o.value is not None)
     return rules, tuple(d for o in outcomes for d in o.diagnostics)
 
 
 @deep()
 def emit_module(
-    source: Source,
-    rules: tuple[CheckedRule, ...],
-    options: Options,
-    clock: Clock | None = None,
+    source: Source, rules: tuple[CheckedRule, ...], options: Options
 ) -> Outcome[tuple[Emitted, ...]]:
     """CheckedRules → module texts: stabilise, plan, emit."""
     if not rules:
         return Outcome(())
-    clock = clock or Clock(options.budget)
-    stable = tuple(stabilised(r, options, clock.left(r.rule)) for r in rules)
-    if not options.targets:
-        return Outcome((), _distinct(_reported(rules, stable)))
-    first, second = (part * options.budget * len(rules) for part in _EMITTING)
-    outcomes = limited(first, partial(_emitted, source, stable, options))
-    if isinstance(outcomes, Shortage) and not options.as_written:
-        brief = tuple(unsearched(r, options, outcomes, "emitting") for r in rules)
-        outcomes = limited(second, partial(_emitted, source, brief, options))
-        stable = stable if isinstance(outcomes, Shortage) else brief
+    stable = tuple(stabilised(r, options) for r in rules)
     found = _reported(rules, stable)
+    if not options.targets:
+        return Outcome((), _distinct(found))
+    budget = options.budget * len(rules)
+    outcomes = limited(budget, partial(_emitted, source, stable, options))
     if isinstance(outcomes, Shortage):
-        stop = stopped(rules[-1].rule, "emitting", options, outcomes)
+        stop = stopped(_longest(rules), "emitting", options, outcomes)
         return Outcome(None, (*found, stop))
     modules = tuple(o.value for o in outcomes if o.value is not None)
     found += tuple(d for o in outcomes for d in o.diagnostics)
     return Outcome(modules, _distinct(found))
 
 
-def stabilised(
-    rule: CheckedRule, options: Options, seconds: float | None = None
-) -> Stable:
-    """``rule`` with stabilised expressions. The search ends by its steps; ``seconds``,
-    the rest of the budget, only protect the machine.
-    """
+def stabilised(rule: CheckedRule, options: Options) -> Stable:
+    """``rule`` with stabilised expressions."""
     if options.as_written:
         return Stable(search.as_written(rule))
-    left = options.budget if seconds is None else seconds
-    found = _remembered(rule, left, Effort.of(options.budget))
+    found = _remembered(rule, options.budget)
     if isinstance(found, Shortage):
-        return unsearched(rule, options, found)
+        return _as_written(rule, options, found)
     return Stable(replace(found, verdicts=rule.verdicts, second=rule.second))
 
 
-def unsearched(
-    rule: CheckedRule, options: Options, why: Shortage, step: str = "stabilising"
-) -> Stable:
-    """A rule evaluated as written, because a step exceeded its share of the budget."""
-    stop = why.sentence(f"{step} {rule.rule.name}", options.budget)
+def _as_written(rule: CheckedRule, options: Options, why: Shortage) -> Stable:
+    """A rule evaluated as written, because the search exceeded the budget."""
+    stop = why.sentence(f"stabilising {rule.rule.name}", options.budget)
     stopped = warning(
         "GS463",
         f"{stop}; it is evaluated as written",
         rule.rule.source,
         rule.rule.name_span,
-        label="its accurate evaluations take longer than they are given",
-        help="give it more time with `--budget`, divide the rule into rules that call"
+        label="its accurate evaluations take more than they are given",
+        help="give it more with `--budget`, divide the rule into rules that call"
         " each other, or say `--as-written` if its formulas are to stay",
     )
     return Stable(search.as_written(rule), (stopped,))
 
 
-def _remembered(
-    rule: CheckedRule, seconds: float, effort: Effort
-) -> CheckedRule | Shortage:
-    """The selected forms without verdicts, if steps and time suffice. Those of another
+def _remembered(rule: CheckedRule, budget: float) -> CheckedRule | Shortage:
+    """The selected forms without verdicts, if the budget suffices. Those of another
     budget are not taken from a former run: they may differ.
     """
-    bare = replace(rule, verdicts=(), second=())
+    bare, effort = replace(rule, verdicts=(), second=()), Effort.of(budget)
 
     def work() -> CheckedRule | Shortage:
-        return limited(seconds, partial(search.stabilise, bare, effort))
+        return limited(budget, partial(search.stabilise, bare, effort))
 
     def is_lasting(found: object) -> bool:
         return isinstance(found, CheckedRule)
@@ -261,7 +209,7 @@ def _remembered(
 def _reported(
     rules: tuple[CheckedRule, ...], stable: tuple[Stable, ...]
 ) -> tuple[Diagnostic, ...]:
-    """Diagnostics for searches that ran out of time, and for remaining inaccuracy."""
+    """Diagnostics for searches that were stopped, and for remaining inaccuracy."""
     found = [d for one in stable for d in one.stopped]
     for checked, one in zip(rules, stable, strict=True):
         holes = tuple(unfilled_holes(one.rule, checked.rule))
@@ -304,9 +252,13 @@ def _is_readable(emitted: Emitted) -> bool:
     return True
 
 
+def _longest(rules: tuple[CheckedRule, ...]) -> Rule:
+    return max((r.rule for r in rules), key=lambda r: r.span.end - r.span.start)
+
+
 def _too_deep(rules: tuple[CheckedRule, ...]) -> Diagnostic:
     """A diagnostic at the longest rule."""
-    rule = max((r.rule for r in rules), key=lambda r: r.span.end - r.span.start)
+    rule = _longest(rules)
     return error(
         "GS224",
         f"`{rule.name}` is too deep: Python cannot read the module that it gives",
@@ -331,18 +283,17 @@ def stopped(rule: Rule, step: str, options: Options, shortage: Shortage) -> Diag
         rule.source,
         rule.name_span,
         label="this rule takes more than it is given",
-        help="divide it into rules that call each other, or give it more time with"
+        help="divide it into rules that call each other, or give it more with"
         " `--budget`",
     )
 
 
 def compile_module(module: LoweredModule, source: Source, options: Options) -> Compiled:
     """LoweredModule → Compiled. ``source`` names the file in generated headers."""
-    clock = Clock(options.budget)
-    rules, found = check_module(module, options, clock)
+    rules, found = check_module(module, options)
     if any(d.is_error for d in found):
         return Compiled(rules, (), found)
-    emitted = emit_module(source, rules, options, clock)
+    emitted = emit_module(source, rules, options)
     modules = () if emitted.failed else emitted.value or ()
     told = {(d.code, d.labels[0].span) for d in found if d.labels}
     later = not_ignored(emitted.diagnostics, options.ignored)

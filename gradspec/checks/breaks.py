@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
-from functools import lru_cache
 from itertools import islice, product
 
 from gradspec.checks.instances import Instance, Point, stem
@@ -21,7 +20,7 @@ from gradspec.ir.expr import ONE, ZERO, Expr, Ref
 from gradspec.ir.rule import Backward, Declared, Output, Override
 from gradspec.ir.rule import Kind as InputKind
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import names, size, substitute
+from gradspec.ir.walk import memo, names, size, substitute
 from gradspec.symbolic.breaks import Origin, Surface, bounds, conjuncts, surfaces
 from gradspec.symbolic.enclose import program
 from gradspec.symbolic.neighbours import OUTSIDE, Limit, Trend, approach, at, same
@@ -179,7 +178,7 @@ def _ends(instance: Instance) -> Iterator[Surface]:
                     yield Surface(Ref(bound.variable), bound.value, Origin.END)
 
 
-@lru_cache(maxsize=128)
+@memo(128)
 def _at_one(expr: Expr, upstream: tuple[str, ...], output: str) -> Expr:
     """A cotangent with the upstream gradient 1 for one output and 0 for the others."""
     values = dict.fromkeys(upstream, ZERO) | {f"d{output}": ONE}

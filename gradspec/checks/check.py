@@ -48,8 +48,8 @@ OF_ELEMENTS: tuple[Callable[[Instance], Iterable[Diagnostic]], ...] = (
 )
 """Checks reported only if they hold for every element of a variable."""
 
-AGAIN = 0.5
-"""Seconds for proofs of a rule that is changed by a suggestion."""
+AGAIN = 0.1
+"""The budget for proofs of a rule that is changed by a suggestion."""
 
 _ELEMENT = re.compile(r"(\w+)\[[\d, ]+\]")
 
@@ -57,14 +57,14 @@ _ELEMENT = re.compile(r"(\w+)\[[\d, ]+\]")
 def check(
     rule: Rule, budget: float = 10.0, defs: tuple[Function, ...] = ()
 ) -> Outcome[CheckedRule]:
-    """The rule with its verdicts and diagnostics. ``budget``: seconds that proofs may
-    take (refuting takes milliseconds). A refuted rule has its verdicts too; the errors
-    stop it. Suggestions have been tried; ``defs`` are those that the text of the rule
+    """The rule with its verdicts and diagnostics. ``budget``: the effort of proofs, and
+    of trying suggestions. A refuted rule has its verdicts too; the errors stop it.
+    Suggestions have been tried; ``defs`` are those that the text of the rule
     may call, of its file and of others.
     """
     outcome = examined(rule, budget)
     again = partial(examined, budget=min(budget / 10, AGAIN))
-    found = tried(rule, outcome.diagnostics, again, budget / 3, defs)
+    found = tried(rule, outcome.diagnostics, again, budget, defs)
     return replace(outcome, diagnostics=found)
 
 
@@ -157,8 +157,7 @@ def _status(variable: Input, entry: Backward) -> Status:
 
 
 def _stopped(rule: Rule, verdicts: Iterable[Verdict]) -> Iterator[Diagnostic]:
-    """Diagnostics for proofs that ran out of time, since a verdict must not depend on
-    speed alone."""
+    """Diagnostics for proofs that ran out of steps."""
     for entry, verdict in zip(rule.backward, verdicts, strict=True):
         if verdict.status is Status.AGREES and verdict.stopped:
             strategies = " and ".join(verdict.stopped)
@@ -171,5 +170,5 @@ def _stopped(rule: Rule, verdicts: Iterable[Verdict]) -> Iterator[Diagnostic]:
                 label=f"agrees with the derivative at {verdict.points} points to"
                 f" {verdict.digits} digits",
                 help="leave the line out, write it in a form nearer to the derivative, or"
-                " give the proof more time with `--budget`",
+                " give the proof more steps with `--budget`",
             )

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from itertools import islice, product
 from time import process_time
 
@@ -49,7 +48,7 @@ from gradspec.ir.rule import (
 )
 from gradspec.ir.tidy import tidy
 from gradspec.ir.unroll import Gap, axis_names, unroll
-from gradspec.ir.walk import follows_surrogate, names, size
+from gradspec.ir.walk import follows_surrogate, memo, names, size
 from gradspec.symbolic.compare import Comparison, Relation, compare, relative_digits
 from gradspec.symbolic.domain import EDGE, Limits, restrained, whole_range
 from gradspec.symbolic.limit import Effort
@@ -68,7 +67,7 @@ _CONFIRMED = 4
 """Elements that are examined at more points, or a few more."""
 
 _PRUNING = 0.05
-"""Seconds for determining which assumptions a proof needs."""
+"""The budget for determining which assumptions a proof needs."""
 
 _LOOK = 64
 """Nodes of an element that make its examination one step."""
@@ -280,7 +279,7 @@ def _pool(variable: Input, limits: Limits) -> tuple[Fraction, ...] | None:
 # --- index calculus ----------------------------------------------------------------------
 
 
-@lru_cache(maxsize=16)
+@memo(16)
 def derived(rule: Rule) -> dict[str, Derived]:
     """The derived cotangents by input; none if some derivative is not known."""
     try:

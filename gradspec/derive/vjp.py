@@ -22,6 +22,7 @@ from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import (
     closed_cotangents,
     inline,
+    memo,
     names,
     nodes,
     size,
@@ -62,7 +63,7 @@ def cotangents(rule: Rule) -> dict[str, Expr]:
     return vjps(filled(rule.forward), rule.surrogates, upstream, wrt)
 
 
-@lru_cache(maxsize=512)
+@memo(512)
 def own_backward(rule: Rule, position: int) -> Expr:
     """A callee's closed cotangent: as it stands in the rule, or derived."""
     if not rule.inputs[position].takes_gradient:

@@ -254,13 +254,9 @@ class FileResult:
         return any(d.is_error for d in self.diagnostics)
 
 
-def too_long(source: Source, options: Options) -> Diagnostic:
-    """A text that cannot be read in the time that a rule is given."""
-    return error(
-        "GS461",
-        f"reading {source.path} was stopped after {options.budget:g} s",
-        help="give it more time with `--budget`, or divide the file",
-    )
+def too_long(headline: str) -> Diagnostic:
+    """A text that cannot be read in the time or memory that a rule is given."""
+    return error("GS461", headline, help="give it more with `--budget`, or divide it")
 
 
 def lost(display: str, end: Lost) -> Diagnostic:
@@ -269,7 +265,7 @@ def lost(display: str, end: Lost) -> Diagnostic:
         return error(
             "GS461",
             f"work on {display} was stopped: a step of it does not come to an end",
-            help="give it more time with `--budget`, or divide the file",
+            help="give it more with `--budget`, or divide the file",
         )
     if end.is_out_of_memory:
         return error(

@@ -1,9 +1,8 @@
 """Work on files, compiling first of all: cache, workers, and the order of results.
 
-In a worker a file may take all its time and memory. Where that ends the worker while
-SymPy was at work the file is worked on again without it; if that is the end too, or if
-somebody has killed the worker, the file has an error, and the others have their results
-all the same.
+In a worker a file may take all its time and memory. Where that ends the worker, or
+somebody has killed it, the file has an error, and the others have their results all the
+same.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from gradspec.driver.write import OutputFile, needed, with_packages
 from gradspec.ir.plain import shelved
 from gradspec.options import Options
 from gradspec.source import Source
-from gradspec.symbolic.limit import Shortage, expendable, in_time, limited
+from gradspec.symbolic.limit import Shortage, expendable, limited
 
 if TYPE_CHECKING:
     from gradspec.ir.rule import Rule
@@ -73,9 +72,10 @@ def compile_rules(
     from gradspec.driver.load import load
 
     root = Entry(source.path, below).root
-    loaded = in_time(options.budget, lambda: load(source, root))
-    if loaded is None:
-        return pipeline.Compiled((), (), (too_long(source, options),)), {}
+    loaded = limited(options.budget, lambda: load(source, root))
+    if isinstance(loaded, Shortage):
+        stop = too_long(loaded.sentence(f"reading {source.path}", options.budget))
+        return pipeline.Compiled((), (), (stop,)), {}
     if loaded.module is None:
         return pipeline.Compiled((), (), loaded.diagnostics), loaded.sources
     module = replace(loaded.module, rules=loaded.module.rules[share])
@@ -123,7 +123,7 @@ def each_file(
     is_guarded: bool = True,
 ) -> tuple[Outcome[T], ...]:
     """``work`` on each file, in workers if ``is_guarded`` or if there are several. A
-    file whose worker is lost has an error; lost to SymPy, it is tried without it first.
+    file whose worker is lost has an error.
     """
     entries = tuple(entries)
     if not is_guarded and (jobs < 2 or len(entries) < 2):
@@ -133,29 +133,19 @@ def each_file(
             progress(entry.display)
         return tuple(here)
     done: dict[int, Outcome[T]] = {}
-    for with_sympy in (True, False):
-        left = [number for number in range(len(entries)) if number not in done]
-        task = partial(_in_worker, work, with_sympy)
-        with closing(each(task, [entries[n] for n in left], jobs)) as results:
-            for place, found in results:
-                number = left[place]
-                name = entries[number].display
-                if not isinstance(found, Lost):
-                    done[number] = found
-                elif not (found.is_late and with_sympy):
-                    done[number] = Outcome(None, (lost(name, found),))
-                if number in done:
-                    progress(name)
+    with closing(each(partial(_in_worker, work), entries, jobs)) as results:
+        for number, found in results:
+            name = entries[number].display
+            if isinstance(found, Lost):
+                done[number] = Outcome(None, (lost(name, found),))
+            else:
+                done[number] = found
+            progress(name)
     return tuple(done[number] for number in range(len(entries)))
 
 
-def _in_worker(
-    work: Callable[[Entry], Outcome[T]], with_sympy: bool, entry: Entry
-) -> Outcome[T]:
-    from gradspec.symbolic import consult
-
+def _in_worker(work: Callable[[Entry], Outcome[T]], entry: Entry) -> Outcome[T]:
     expendable()
-    consult.use(with_sympy)
     return work(entry)
 
 

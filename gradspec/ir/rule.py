@@ -262,8 +262,8 @@ class Verdict:
     assumptions were used; ``through_surrogate`` that the surrogate was differentiated.
     ``sizes`` are those for which it holds, for an indexed rule (``"sizes 1 to 3"``).
     ``bits`` is the highest precision of the balls, ``assumed`` the assumptions that the
-    proof needs, as written, ``stopped`` the strategies that ran out of time,
-    ``seconds`` the time taken (ignored when verdicts are compared).
+    proof needs, as written, ``stopped`` the strategies that ran out of steps,
+    ``seconds`` the time taken (no part of the verdict: it is only reported).
     """
 
     input: str

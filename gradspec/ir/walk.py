@@ -11,9 +11,34 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from operator import is_
+from typing import Any, ParamSpec, TypeVar, cast
 
 from gradspec.ir.expr import ZERO, Apply, Call, Expr, Idx, Key, Reduce, Ref, Select
 from gradspec.ir.rule import Declared, Derived, Let, Override, Rule
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_memos: list[Any] = []
+
+
+def memo(maxsize: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Decorator that keeps results which hold nodes, and so places of a text. An equal
+    node may stand elsewhere, so no rule is given what was kept for another
+    (`forget`)."""
+
+    def keep(function: Callable[P, T]) -> Callable[P, T]:
+        kept: Any = lru_cache(maxsize)(function)
+        _memos.append(kept)
+        return cast("Callable[P, T]", kept)
+
+    return keep
+
+
+def forget() -> None:
+    """Begin with another rule, as in a process that has seen none."""
+    for kept in _memos:
+        kept.cache_clear()
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
@@ -61,7 +86,7 @@ def inline(lets: tuple[Let, ...], expr: Expr) -> Expr:
     return substitute(expr, _resolved(lets))
 
 
-@lru_cache(maxsize=32)
+@memo(32)
 def _resolved(lets: tuple[Let, ...]) -> Mapping[str, Expr]:
     """Each let's value with the earlier ones in place; asked for many expressions over
     the same lets.
@@ -184,7 +209,7 @@ def _resolve(name: str, lets: Mapping[str, Expr], done: dict[str, Expr]) -> Expr
 # --- calls of other rules -------------------------------------------------------------
 
 
-@lru_cache(maxsize=512)
+@memo(512)
 def expand(expr: Expr) -> Expr:
     """``expr`` with every `Call` replaced by the callee's forward, all the way down.
 

@@ -5,8 +5,8 @@ is selected; if none is good, the one with the fewest faults, provided that it r
 more points than it spoils. The same text serves float32 and float64, so both count.
 
 Rewrite rules find most candidates. Algebra adds conjugates of sums with a root, sums of
-fractions over one denominator, the factor of a cotangent gathered into one fraction, and
-SymPy's proposals. None is trusted.
+fractions over one denominator, and the factor of a cotangent gathered into one fraction.
+None is trusted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -23,12 +22,11 @@ from gradspec.derive.chain import coefficient, is_linear, negate, times
 from gradspec.ir.expr import ZERO, Apply, Call, Const, Expr, Reduce, Ref, Select
 from gradspec.ir.rule import Rule
 from gradspec.ir.tidy import fold, tidy
-from gradspec.ir.walk import children, names, nodes, size, transform
+from gradspec.ir.walk import children, memo, names, nodes, size, transform
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.accuracy_model import Score, Trial
 from gradspec.stabilise.names import Names, Quantity
 from gradspec.stabilise.rewriting import FEW, Holds, Search, replaced
-from gradspec.symbolic.consult import simplified
 from gradspec.symbolic.gather import gathered
 
 _PRICE = 3
@@ -254,14 +252,6 @@ class Proposals:
             yield from self._search.forms(form, FEW)
 
 
-def by_sympy(of: Quantity, written: Rule) -> Iterator[Expr]:
-    """SymPy's simplification of the factor of a derived cotangent."""
-    upstream = frozenset(f"d{output.name}" for output in written.outputs)
-    for name, factor in _factor(tidy(of.value), upstream):
-        if not any(map(_is_foreign, nodes(factor))):
-            yield from (times(Ref(name), form) for form in simplified(factor))
-
-
 def _over_one_denominator(expr: Expr) -> Expr:
     """``1 / (x + 1) - 1 / x`` becomes ``-1 / (x * (x + 1))``, free of cancellation."""
     form, todo = expr, [expr]
@@ -289,7 +279,7 @@ def _has_quotient(expr: Expr) -> bool:
             return isinstance(expr, Apply) and expr.op in ("div", "rsqrt")
 
 
-@lru_cache(maxsize=1024)
+@memo(1024)
 def _gathered(expr: Expr) -> Expr | None:
     form = None if any(isinstance(n, Select) for n in nodes(expr)) else gathered(expr)
     return None if form is None else tidy(form)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -21,7 +21,15 @@ import numpy as np
 from gradspec.derive.chain import times
 from gradspec.ir.expr import ONE, Apply, Const, Expr, Ref, Select
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import children, names, nodes, size, substitute, with_children
+from gradspec.ir.walk import (
+    children,
+    memo,
+    names,
+    nodes,
+    size,
+    substitute,
+    with_children,
+)
 from gradspec.primitives.table_operators import LONGEST, name_of
 from gradspec.stabilise.accuracy_model import GOOD, Trial
 from gradspec.stabilise.choice import Candidate
@@ -106,6 +114,8 @@ def _split(
     if name not in names(expr):
         return
     factor = named(expr)
+    if atoms and not _may_cancel(factor):
+        return
     outside = []
     for atom, known in atoms.items():
         power = degree(factor, Ref(known))
@@ -113,9 +123,12 @@ def _split(
             return
         factor = tidy(substitute(factor, {known: ONE}))
         outside.append((atom, power))
-    may_cancel = any(isinstance(n, Apply) and n.op in _CANCEL for n in nodes(factor))
-    if names(factor) == {name} and (may_cancel or not outside):
+    if names(factor) == {name} and (not outside or _may_cancel(factor)):
         yield _Part(factor, name, of, tuple(outside))
+
+
+def _may_cancel(factor: Expr) -> bool:
+    return any(isinstance(n, Apply) and n.op in _CANCEL for n in nodes(factor))
 
 
 def _products(expr: Expr, inputs: frozenset[str]) -> Iterator[Expr]:
@@ -184,7 +197,7 @@ def _centres(expr: Expr) -> Iterator[Fraction]:
     yield from found
 
 
-@lru_cache(maxsize=256)
+@memo(256)
 def polynomial_about(
     factor: Expr, name: str, centre: Fraction, window: Fraction
 ) -> tuple[Expr, Expr] | None:

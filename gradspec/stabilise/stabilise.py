@@ -47,7 +47,6 @@ from gradspec.stabilise.choice import (
     Contest,
     Proposals,
     Tried,
-    by_sympy,
     note,
 )
 from gradspec.stabilise.comparisons import (
@@ -104,7 +103,7 @@ def stabilise(checked: CheckedRule, effort: Effort | None = None) -> CheckedRule
     """
     rule = without_calls(checked.rule)
     named, hidden = with_comparands(rule)
-    work = _Stabiliser(named, checked.rule, effort or Effort(sys.maxsize, 0.0), hidden)
+    work = _Stabiliser(named, checked.rule, effort or Effort(sys.maxsize), hidden)
     if rule.is_elementwise and not work.samples:
         return checked
     found = _with_tips(without_names(work.run(), hidden, rule.exacts))
@@ -285,9 +284,7 @@ class _Stabiliser:
         return choice
 
     def _mended(self, contest: Contest, of: Quantity, choice: Choice) -> Choice:
-        """Further candidates for a form still bad: reordered products, a series,
-        SymPy's forms.
-        """
+        """Further candidates for a form still bad: reordered products, a series."""
         for mend in (with_vanishing_products, with_ordered_products, with_series):
             self._plain[of.name] = choice.selected.form
             if choice.is_good:
@@ -299,9 +296,6 @@ class _Stabiliser:
             if choice.is_good and of.is_derived and mend is with_ordered_products:
                 # from an order that is good the search may go on to a cheaper form
                 choice = self._searched(contest, of, choice)
-        if of.is_derived and choice.selected.faults[0]:
-            asked = by_sympy(of, self._written)
-            choice = contest.choose(self._counted(asked), choice.selected)
         return choice
 
     def _counted(self, forms: Iterable[Expr]) -> Iterator[Expr]:

@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache, lru_cache
+from functools import cache
 
 from gradspec.ir.expr import ZERO, Apply, Const, Expr, Ref, Select, apply
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import children, names, nodes, substitute
+from gradspec.ir.walk import children, memo, names, nodes, substitute
 from gradspec.primitives.lookup import formula, primitive
 
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
@@ -44,7 +44,7 @@ def conjuncts(condition: Expr) -> Iterator[Expr]:
         yield condition
 
 
-@lru_cache(maxsize=256)
+@memo(256)
 def bounds(condition: Expr) -> tuple[Bound, ...]:
     """Bounds of each variable by the relations among the conjuncts."""
     found: list[Bound] = []
@@ -54,7 +54,7 @@ def bounds(condition: Expr) -> tuple[Bound, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=256)
+@memo(256)
 def thresholds(expr: Expr) -> tuple[Bound, ...]:
     """Borders at which the expression changes its branch, each as ``variable eq
     value``."""
@@ -64,7 +64,7 @@ def thresholds(expr: Expr) -> tuple[Bound, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=256)
+@memo(256)
 def solutions(left: Expr, right: Expr, variable: str) -> tuple[Expr, ...]:
     """Values of ``variable`` at which both sides are equal, where it can be solved
     for."""
@@ -72,7 +72,7 @@ def solutions(left: Expr, right: Expr, variable: str) -> tuple[Expr, ...]:
     return tuple(bound.value for bound in found if bound.variable == variable)
 
 
-@lru_cache(maxsize=256)
+@memo(256)
 def cases(expr: Expr, variables: frozenset[str]) -> tuple[Bound, ...]:
     """Values of ``variables`` that its conditionals tell apart by those alone."""
     found: dict[Bound, None] = {}
@@ -88,7 +88,7 @@ def cases(expr: Expr, variables: frozenset[str]) -> tuple[Bound, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=256)
+@memo(256)
 def borders(expr: Expr) -> tuple[tuple[Expr, Expr], ...]:
     """Pairs that are equal exactly where the expression may change its branch."""
     found: dict[tuple[Expr, Expr], None] = {}
@@ -211,7 +211,7 @@ class Surface:
         return self.right == Apply("floor", (self.left,))
 
 
-@lru_cache(maxsize=512)
+@memo(512)
 def surfaces(expr: Expr) -> tuple[Surface, ...]:
     """All of an expression, those of its parts first. What is only asked for in a
     condition has no kinks: ``abs(x) < 3`` breaks at 3 and -3 alone.

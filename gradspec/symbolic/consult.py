@@ -1,11 +1,4 @@
-"""SymPy as a consultant: the last resort of a proof, within a time limit, and forms of an
-expression that are candidates, to be measured like any other.
-
-An alarm stops a proof; where there is none (in a thread, on a system without signals)
-SymPy counts as too slow. A worker that was lost to it is replaced by one that does
-without (`use`). Forms are asked for of small expressions only, so that SymPy answers
-long before a rule's deadline, and the same on every machine.
-`simplify(1 - 1/(1 + e**x))` is NaN at 100: it proposes, measurement disposes.
+"""Expressions as SymPy's, and back.
 
 Every name becomes a real symbol (positive, negative, … where the assumptions say so
 plainly). Conditionals, and the primitives whose rows have no form for SymPy (``max``),
@@ -22,51 +15,8 @@ from typing import Any, TypeAlias
 
 from gradspec.ir.evaluate import evaluate
 from gradspec.ir.expr import ONE, Apply, Const, Expr, Ref, Select
-from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import size
 from gradspec.primitives.lookup import is_primitive, primitive
 from gradspec.symbolic.breaks import bounds
-from gradspec.symbolic.limit import can_interrupt, in_time, uninterrupted
-
-_LARGEST = 400
-"""Nodes beyond which SymPy does not finish within any budget."""
-
-_SHORTEST = 0.05
-
-_is_used = [True]
-
-
-def use(is_used: bool) -> None:
-    """Turn SymPy on or off for further questions. If off, it counts as too slow."""
-    _is_used[0] = is_used
-
-
-def sympy_agrees(
-    left: Expr, right: Expr, assumes: tuple[Expr, ...], seconds: float
-) -> bool | None:
-    """True if SymPy finds the difference to be 0; None when it does not finish in time.
-    Its symbols are real, and nothing is forced: ``sqrt(x**2)`` stays ``|x|``."""
-    if seconds < _SHORTEST or size(left) + size(right) > _LARGEST:
-        return False
-    if not _is_used[0] or not can_interrupt():
-        return None
-    with uninterrupted():  # a half-made import stays broken
-        import sympy  # noqa: F401
-    return in_time(seconds, lambda: _vanishes(left, right, assumes))
-
-
-def _vanishes(left: Expr, right: Expr, assumes: tuple[Expr, ...]) -> bool:
-    import sympy
-
-    try:
-        gap = to_sympy(left, assumes) - to_sympy(right, assumes)
-        return bool(sympy.simplify(gap) == 0)
-    except Exception:  # SymPy raises many kinds; none of them is a proof
-        return False
-
-
-# --- expressions as SymPy's -----------------------------------------------------------
-
 
 Term: TypeAlias = Any
 """A SymPy expression (SymPy has no types to check against)."""
@@ -144,42 +94,6 @@ _NAMES = {
     "ceiling": "ceil",
 }
 """SymPy's names of functions that have another name here."""
-
-
-LARGEST = 30
-"""Nodes of an expression that SymPy is asked about: its `simplify` takes tenths of a
-second for them, and minutes for hundreds."""
-
-
-def simplified(expr: Expr) -> tuple[Expr, ...]:
-    """``expr`` as SymPy's ``factor``, ``cancel`` and ``simplify`` give it; nothing
-    where it is too large, or SymPy gives something unknown here."""
-    if size(expr) > LARGEST:
-        return ()
-    with uninterrupted():  # a half-made import stays broken
-        import sympy
-    term = _term(expr)
-    if term is None:
-        return ()
-    asked = (sympy.factor, sympy.cancel, sympy.simplify)
-    found = dict.fromkeys(_asked(ask, term) for ask in asked)
-    return tuple(form for form in found if form is not None and form != expr)
-
-
-def _term(expr: Expr) -> Term | None:
-    """None for what SymPy has no term of, and for constants that are too much for it:
-    it works them out at once, ``lgamma(1e300)`` by the factorial."""
-    try:
-        return to_sympy(expr)
-    except Exception:  # SymPy raises many kinds
-        return None
-
-
-def _asked(ask: Callable[[Term], Term], term: Term) -> Expr | None:
-    try:
-        return tidy(from_sympy(ask(term)))
-    except Exception:  # SymPy raises many kinds
-        return None
 
 
 def from_sympy(term: Term) -> Expr:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from math import ceil, floor
 from typing import Any, TypeAlias
 
@@ -19,7 +18,7 @@ from flint import arb, arb_mat, ctx
 
 from gradspec.ir.expr import Apply, Expr, Ref, apply
 from gradspec.ir.rule import Input, Kind, Rule
-from gradspec.ir.walk import names
+from gradspec.ir.walk import memo, names
 from gradspec.symbolic.breaks import Bound, bounds, conjuncts
 from gradspec.symbolic.enclose import defined, enclose, middle, program, to_ball
 
@@ -234,7 +233,7 @@ class Constraints:
         return None
 
 
-@lru_cache(maxsize=64)
+@memo(64)
 def constraints(
     conditions: tuple[Expr, ...], movable: frozenset[str], fixed: frozenset[str]
 ) -> Constraints:

@@ -1,10 +1,11 @@
 """Limits on steps, processor time and memory.
 
 Searches and proofs count their own steps (`Effort`), so that what they find is the same
-on any machine. What counts none (SymPy) and what none should reach (a rule's deadline)
-is stopped here by an alarm. An alarm raises an exception, which Python sees when C code
-has returned; a process that may be lost (`expendable`: a worker of
-`gradspec.driver.workers`) is ended by the system soon after.
+on any machine, whatever else it does. The clock decides nothing: an alarm stops what
+takes many times as long as all its steps should (`BRAKE`), and the rule has an error.
+An alarm raises an exception, which Python sees when C code has returned; a process that
+may be lost (`expendable`: a worker of `gradspec.driver.workers`) is ended by the system
+soon after.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from time import process_time
 from typing import TypeVar
+
+from gradspec.ir.walk import forget
 
 T = TypeVar("T")
 
@@ -33,21 +36,24 @@ a callback of the garbage collector is swallowed by Python, and the work would g
 
 
 STEPS = 10_000
-"""Steps for a second of the budget. A proof takes about as long for them; a search for
-evaluations a third of it, so that a machine three times slower completes it too."""
+"""Steps for each unit of the budget: about a second of a proof, a third of a second of
+a search for evaluations."""
+
+BRAKE = 30
+"""Seconds of the processor's time for each unit of the budget: no rule comes near it
+that counts its steps, on a machine ten times slower, with threads beside."""
 
 
 @dataclass(slots=True)
 class Effort:
-    """Steps that a search may still take, and seconds for which it may ask SymPy."""
+    """Steps that a search may still take."""
 
     steps: int
-    seconds: float
 
     @classmethod
     def of(cls, budget: float) -> Effort:
-        """The effort that a budget of so many seconds permits."""
-        return cls(int(STEPS * budget), budget / 10)
+        """The effort that a budget permits."""
+        return cls(int(STEPS * budget))
 
     def take(self, steps: int) -> bool:
         """Count steps that are about to be taken; False if they are too many."""
@@ -131,20 +137,21 @@ class Shortage(Enum):
     MEMORY = "memory"
     STEPS = "steps"
 
-    def sentence(self, what: str, seconds: float) -> str:
-        """The message that the work ``what``, limited to so many seconds, was
-        stopped."""
+    def sentence(self, what: str, budget: float) -> str:
+        """The message that the work ``what``, limited to this budget, was stopped."""
         if self is Shortage.TIME:
-            return f"{what} was stopped after {seconds:g} s"
+            return f"{what} was stopped after {BRAKE * budget:g} s"
         if self is Shortage.STEPS:
-            return f"{what} takes more steps than a budget of {seconds:g} s permits"
+            return f"{what} takes more steps than a budget of {budget:g} permits"
         return f"{what} was stopped: it needs more than {MEMORY >> 30} GB of memory"
 
 
-def limited(seconds: float, work: Callable[[], T]) -> T | Shortage:
-    """The result of ``work``, if steps, time and memory suffice for it."""
+def limited(budget: float, work: Callable[[], T]) -> T | Shortage:
+    """The result of ``work``, if steps, memory and many times the time that its budget
+    should take suffice for it. What was kept of other work plays no part in it."""
+    forget()
     try:
-        found = in_time(seconds, work)
+        found = in_time(BRAKE * budget, work)
     except MemoryError:
         return Shortage.MEMORY
     except OutOfSteps:

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from functools import lru_cache
 from itertools import pairwise, product
 from typing import Any
 
@@ -18,7 +17,7 @@ from flint import arb, ctx
 
 from gradspec.ir.expr import ONE, ZERO, Apply, Expr
 from gradspec.ir.tidy import fold
-from gradspec.ir.walk import transform
+from gradspec.ir.walk import memo, transform
 from gradspec.primitives.lookup import elementary
 from gradspec.symbolic.breaks import borders
 from gradspec.symbolic.enclose import (
@@ -59,7 +58,7 @@ def borders_at(
     )
 
 
-@lru_cache(maxsize=64)
+@memo(64)
 def _pairs(expressions: tuple[Expr, ...]) -> tuple[tuple[Expr, Expr], ...]:
     plain = (*expressions, *(elementary(expr) for expr in expressions))
     return tuple({pair: None for expr in plain for pair in borders(expr)})

@@ -19,7 +19,7 @@ from functools import lru_cache
 
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Input, Kind, Rule
-from gradspec.ir.walk import inline
+from gradspec.ir.walk import inline, memo
 from gradspec.symbolic.breaks import Bound, cases, thresholds
 from gradspec.symbolic.domain import Limits, Range, drawing, float32, fractions, generic
 from gradspec.symbolic.enclose import defined, enclose, program
@@ -207,7 +207,7 @@ class _Space:
         return all(held is True for held in self._assumed.run(point))
 
 
-@lru_cache(maxsize=64)
+@memo(64)
 def _cases(rule: Rule) -> tuple[Bound, ...]:
     """The values of statics that conditionals of forward or backward tell apart."""
     statics = frozenset(i.name for i in rule.inputs if i.kind.is_static)

@@ -1,9 +1,9 @@
-"""Time is kept: what runs out of it is stopped and said, and gives no wrong verdict."""
+"""Effort is counted: what runs out of it is stopped and said, and gives no wrong
+verdict. The clock is a brake, far beyond; here it is set to the budget."""
 
 from __future__ import annotations
 
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,34 +11,39 @@ import pytest
 
 from gradspec import pipeline
 from gradspec.checks.check import check
-from gradspec.diagnostics import Diagnostic, warning
 from gradspec.driver.cache import FileResult
 from gradspec.driver.discover import Entry
 from gradspec.driver.run import compile_entry, compile_source
-from gradspec.ir.expr import show
-from gradspec.ir.rule import CheckedRule, Rule, Status
+from gradspec.ir.rule import Status
 from gradspec.options import Options
 from gradspec.source import Source
 from gradspec.stabilise import stabilise as search
+from gradspec.symbolic import limit
 from tests.checks.written import written
 
-SLOW_PROOF = """
+LONG_PROOF = """
     rule f(x) -> y:
-        y = (1 + x)**5000
-        dx = dy * 5000 * (1 + 2 * x + x**2)**2499 * (1 + x)
+        y = (1 + x)**60
+        dx = dy * 60 * (1 + 2 * x + x**2)**29 * (1 + x)
     """
 
 
-def test_a_proof_that_runs_out_of_time_is_told() -> None:
-    outcome = check(written(SLOW_PROOF), 1.0)
+@pytest.fixture(autouse=True)
+def brake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limit, "BRAKE", 1)
+
+
+def test_a_proof_that_runs_out_of_steps_is_told() -> None:
+    outcome = check(written(LONG_PROOF), 0.001)
     assert outcome.value is not None
     (verdict,) = outcome.value.verdicts
     assert verdict.status is Status.AGREES
-    assert verdict.stopped == ("simplify",)
+    assert verdict.stopped == ("normal form",)
     (found,) = outcome.diagnostics
     assert found.code == "GS460"
     assert not found.is_error
-    assert "(simplify)" in found.headline
+    assert "(normal form)" in found.headline
+    assert check(written(LONG_PROOF), 1.0).diagnostics == ()
 
 
 def test_a_verdict_carries_its_evidence() -> None:
@@ -56,7 +61,6 @@ def test_a_verdict_carries_its_evidence() -> None:
     assert verdict.bits == 256
     assert verdict.digits == 50
     assert verdict.points >= 20
-    assert 0 < verdict.seconds < 2
     assert verdict.stopped == ()
 
 
@@ -90,34 +94,7 @@ def test_a_stage_that_runs_out_of_time_is_an_error(
     assert _compiled(TWO, 5.0).diagnostics == ()
 
 
-def test_forms_that_take_too_long_to_emit_leave_the_rules_as_written(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A right rule is not refused for what the search has made of it."""
-    real = pipeline.plan_module
-
-    def planned(source: Source, rules: tuple[CheckedRule, ...]) -> object:
-        wrote = {show(rule.rule.forward[0].value) for rule in rules}
-        return real(source, rules) if LOGISTIC in wrote else _endless()
-
-    def unfilled(rule: CheckedRule, written: Rule) -> tuple[Diagnostic, ...]:
-        return (warning("GS433", "a hole", rule.rule.source, rule.rule.name_span),)
-
-    monkeypatch.setattr(pipeline, "plan_module", planned)
-    monkeypatch.setattr(pipeline, "unfilled_holes", unfilled)
-    result = _compiled(SIGMOID, 0.5)
-    found, hole = result.diagnostics
-    assert hole.code == "GS433"
-    assert found.code == "GS463"
-    assert not found.is_error
-    assert "emitting f was stopped after 0.5 s" in found.headline
-    assert "evaluated as written" in found.headline
-    (module,) = result.modules
-    assert "1.0 - 1.0 / (1.0 + np.exp(x))" in module.text
-
-
-LOGISTIC = "1 - 1 / (1 + exp(x))"
-SIGMOID = f"rule f(x) -> y:\n    y = {LOGISTIC}\n"
+SIGMOID = "rule f(x) -> y:\n    y = 1 - 1 / (1 + exp(x))\n"
 
 
 def test_a_search_that_runs_out_of_time_leaves_the_rule_as_written(
@@ -229,15 +206,13 @@ ADVERSARIES = {
 
 
 @pytest.mark.parametrize("name", ADVERSARIES)
-def test_adversaries_get_the_right_verdict_in_time(name: str) -> None:
+def test_adversaries_get_the_right_verdict(name: str) -> None:
     inputs, forward, backward, expected = ADVERSARIES[name]
     first = inputs.partition(",")[0]
     rule = written(
         f"rule f({inputs}) -> y:\n    y = {forward}\n    d{first} = {backward}\n"
     )
-    begun = time.process_time()
     outcome = check(rule, 6.0)
-    assert time.process_time() - begun < 6.0
     assert outcome.value is not None
     assert outcome.value.verdicts[0].status is expected
 

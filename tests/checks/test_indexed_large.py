@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from string import ascii_lowercase
-from time import process_time
 
 import pytest
 
@@ -21,9 +20,7 @@ rule ten(x[{_AXES}]) -> y[{_AXES.rpartition(", ")[0]}]:
 
 
 def judged(text: str) -> tuple[Status, str]:
-    begun = process_time()
     outcome = checked(text, 10.0)
-    assert process_time() - begun < 10
     assert outcome.value is not None
     verdict = outcome.value.verdicts[0]
     return verdict.status, verdict.sizes

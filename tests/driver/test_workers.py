@@ -14,13 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from gradspec.driver import run
 from gradspec.driver.cache import lost
-from gradspec.driver.discover import Entry
 from gradspec.driver.runners import running
 from gradspec.driver.workers import Lost, WorkFailed, each
-from gradspec.options import Options
-from gradspec.symbolic import consult
 from gradspec.symbolic.limit import expendable, in_time
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
@@ -178,41 +174,6 @@ def test_a_fault_of_ours_is_raised() -> None:
 
 
 # --- what becomes of the file ------------------------------------------------------------
-
-NEVER = """rule f(x) -> y:
-    y = (1 + x)**5000
-    dx = dy * 5000 * (1 + 2 * x + x**2)**2499 * (1 + x)
-
-rule g(x) -> y:
-    y = x * x
-    dx = 2 * dy * x
-"""
-
-
-def test_what_sympy_does_not_return_from_is_compiled_without_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first worker is lost (here: made up), the next one asks no SymPy."""
-    entry = Entry(str(tmp_path / "f.grad"), "f.grad")
-    Path(entry.display).write_text(NEVER, "utf-8")
-
-    def made_up(work, tasks, jobs):  # type: ignore[no-untyped-def]
-        _, with_sympy = work.args
-        for number, task in enumerate(tasks):
-            late = Lost(-signal.SIGVTALRM)
-            yield number, late if with_sympy else work(task)
-
-    monkeypatch.setattr(run, "each", made_up)
-    monkeypatch.setattr(run, "expendable", lambda: None)
-    try:
-        (found,) = run.compile_entries((entry,), Options(), 1, lambda _: None, True)
-    finally:
-        consult.use(True)
-    assert [d.code for d in found.diagnostics] == ["GS460"]
-    assert [v.status.value for r in found.rules for v in r.verdicts] == [
-        "agrees",
-        "proved",
-    ]
 
 
 @pytest.mark.parametrize(

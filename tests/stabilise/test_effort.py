@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from gradspec import pipeline
 from gradspec.driver.cache import FileResult
 from gradspec.driver.run import compile_source
 from gradspec.ir.rule import CheckedRule
@@ -32,15 +31,15 @@ def _compiled(text: str, budget: float) -> FileResult:
         (unary("1 - 1 / (1 + exp(x))"), set()),
         (_chain(2), set()),
         (_chain(16), {"GS463"}),
+        (unary("tanh(514 * x) + 513"), set()),
     ],
 )
-def test_a_machine_three_times_slower_gives_the_same_bytes(
+def test_a_machine_thirty_times_slower_gives_the_same_bytes(
     monkeypatch: pytest.MonkeyPatch, text: str, codes: set[str]
 ) -> None:
+    """The clock is a brake, and decides nothing."""
     found = _compiled(text, 10.0)
-    in_time, clock = limit.in_time, pipeline.process_time
-    monkeypatch.setattr(limit, "in_time", lambda s, work: in_time(s / 3, work))
-    monkeypatch.setattr(pipeline, "process_time", lambda: 3 * clock())
+    monkeypatch.setattr(limit, "BRAKE", limit.BRAKE / 30)
     slow = _compiled(text, 10.0)
     assert [module.text for module in slow.modules] == [m.text for m in found.modules]
     assert slow.diagnostics == found.diagnostics
@@ -49,7 +48,7 @@ def test_a_machine_three_times_slower_gives_the_same_bytes(
 
 def test_the_budget_scales_the_steps() -> None:
     rule = CheckedRule(completed(unary("1 - 1 / (1 + exp(x))")), ())
-    (stopped,) = stabilised(rule, Options(budget=0.02), seconds=60.0).stopped
+    (stopped,) = stabilised(rule, Options(budget=0.02)).stopped
     assert stopped.code == "GS463"
-    assert "more steps than a budget of 0.02 s permits" in stopped.headline
-    assert stabilised(rule, Options(budget=2.0), seconds=60.0).stopped == ()
+    assert "more steps than a budget of 0.02 permits" in stopped.headline
+    assert stabilised(rule, Options(budget=2.0)).stopped == ()

@@ -33,9 +33,7 @@ def test_endless_work_is_stopped() -> None:
             except Exception:  # what is raised is not an Exception
                 continue
 
-    start = time.process_time()
     assert in_time(0.1, work) is None
-    assert time.process_time() - start < 2.0
 
 
 def test_what_must_not_be_cut_short_is_not() -> None:
@@ -78,9 +76,7 @@ def test_limits_nest() -> None:
         inner.append(in_time(5.0, lambda: busy(0.1) or 42))
         busy(10)
 
-    start = time.process_time()
     assert in_time(0.5, work) is None
-    assert 0.4 < time.process_time() - start < 3.0
     assert inner == [None, 42]
     assert signal.getitimer(signal.ITIMER_PROF)[0] == 0
 
@@ -102,13 +98,11 @@ def test_an_alarm_inside_a_collection_of_garbage_rings_again(
         busy(10)
 
     gc.callbacks.append(slow)
-    start = time.process_time()
     try:
         assert in_time(0.1, work) is None
     finally:
         gc.callbacks.remove(slow)
     assert calls
-    assert time.process_time() - start < 9.0
     assert capfd.readouterr().err == ""
 
 
@@ -131,11 +125,9 @@ def test_an_alarm_inside_the_hook_for_what_is_swallowed_waits(
 
     told = sys.unraisablehook
     sys.unraisablehook = slow
-    start = time.process_time()
     try:
         assert in_time(0.1, work) is None
     finally:
         sys.unraisablehook = told
     assert len(swallowed) == 1
-    assert time.process_time() - start < 9.0
     assert capfd.readouterr().err == ""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
 
 from gradspec.ir.expr import Expr
 from gradspec.primitives.lookup import formula
-from gradspec.symbolic import consult
 from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.proof.prove import Proof, search
 
@@ -116,10 +114,7 @@ def _question(line: str) -> tuple[Expr, Expr, tuple[Expr, ...]]:
 
 
 @pytest.mark.parametrize("line", _lines(IDENTITIES))
-def test_identities_are_proved_without_sympy(
-    line: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gradspec.symbolic.proof.prove.sympy_agrees", lambda *_: False)
+def test_identities_are_proved(line: str) -> None:
     left, right, given = _question(line)
     proof = prove_equal(left, right, given, Effort.of(5.0))
     assert proof is not None
@@ -143,18 +138,6 @@ def test_borders_in_other_variables_belong_to_the_claim() -> None:
     assert prove_equal(left, right, (), Effort.of(1.0), wrt="t") is not None
 
 
-def test_sympy_is_asked_last() -> None:
-    left, right = formula("gamma(x + 1)"), formula("x * gamma(x)")
-    proof = prove_equal(left, right, (), Effort.of(20.0))
-    assert proof == Proof("simplify")
-
-
-def test_sympy_is_not_asked_without_an_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consult, "can_interrupt", lambda: False)
-    left, right = formula("gamma(x + 1)"), formula("x * gamma(x)")
-    assert consult.sympy_agrees(left, right, (), 30.0) is None
-
-
 ADVERSARIES = (
     ("(1 + exp(x))**200 / (1 + exp(y))**100", "x**1000"),
     (
@@ -168,24 +151,19 @@ ADVERSARIES = (
 )
 
 
-# The alarm may ring inside a callback of the garbage collector, where Python swallows it
-# with a warning; it rings again.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(("left", "right"), ADVERSARIES)
-def test_the_budget_holds(left: str, right: str) -> None:
-    start = time.process_time()
-    assert prove_equal(formula(left), formula(right), (), Effort.of(1.0)) is None
-    assert time.process_time() - start < 3.0
+def test_a_proof_ends_with_its_steps(left: str, right: str) -> None:
+    assert prove_equal(formula(left), formula(right), (), Effort.of(0.3)) is None
 
 
 def test_steps_are_counted_not_timed() -> None:
     """A proof that needs 1,000 steps is found with them, on any machine, and not without."""
     left, right = formula("(x + y + 1)**12"), formula("((x + y + 1)**6)**2")
-    effort = Effort(10**6, 0.0)
+    effort = Effort(10**6)
     assert search(left, right, (), effort).proof is not None
     needed = 10**6 - effort.steps
-    assert search(left, right, (), Effort(needed, 0.0)).proof is not None
-    assert search(left, right, (), Effort(needed - 1, 0.0)).stopped[0] == "normal form"
+    assert search(left, right, (), Effort(needed)).proof is not None
+    assert search(left, right, (), Effort(needed - 1)).stopped
 
 
 def test_a_whole_number_is_its_own_floor_but_not_its_own_sign() -> None:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import chain, combinations
-from time import thread_time
 
 from gradspec.checks.boundaries import (
     Finding,
@@ -28,7 +27,14 @@ from gradspec.checks.breaks import Break
 from gradspec.checks.diagnosis.hypotheses import likely_causes
 from gradspec.checks.diagnosis.places import Guess, as_written, plain, put, renamed
 from gradspec.checks.evidence import Claim, is_rounding
-from gradspec.checks.instances import Instance, Point, elementwise, number, stem
+from gradspec.checks.instances import (
+    Instance,
+    Point,
+    elementwise,
+    instances,
+    number,
+    stem,
+)
 from gradspec.derive.chain import Underivable, coefficient, is_linear, plus, times
 from gradspec.derive.indexed import complete, indexed_cotangents
 from gradspec.diagnostics import Diagnostic, Fix, Label, Outcome, error, warning
@@ -36,6 +42,7 @@ from gradspec.ir.elements import Axes, Index, Nested, element, extent, places
 from gradspec.ir.expr import ZERO, Call, Expr, Ref
 from gradspec.ir.rule import CheckedRule, Declared, Rule
 from gradspec.ir.tidy import tidy
+from gradspec.ir.unroll import is_too_large
 from gradspec.ir.walk import names, nodes, size
 from gradspec.lower.context import Findings
 from gradspec.lower.lowering import lower
@@ -45,7 +52,7 @@ from gradspec.source import Source, Span
 from gradspec.symbolic.compare import Comparison, Relation, compare, decimal, decimals
 from gradspec.symbolic.enclose import defined, enclose
 from gradspec.symbolic.gather import gathered
-from gradspec.symbolic.limit import in_time
+from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.neighbours import beside
 from gradspec.syntax.nodes import RuleDef
 from gradspec.syntax.parse import parse
@@ -349,6 +356,7 @@ _WRONG = frozenset(["GS403", "GS432", "GS434"])
 """Warnings about values that are wrong at single points."""
 
 _TRIES = 24  # of suggestions, in all
+_LOOK = 5  # nodes of the instances that make the check of a changed rule one step
 _MOST = 32  # points at which values are compared
 _NEAR = 1e-6  # how near a limit is to the values beside it
 
@@ -357,24 +365,35 @@ def tried(
     rule: Rule,
     found: tuple[Diagnostic, ...],
     check: Check,
-    seconds: float = 2.0,
+    budget: float = 4.0,
     defs: tuple[Function, ...] = (),
 ) -> tuple[Diagnostic, ...]:
     """The diagnostics of a rule, each with the suggestions that fix it. Suggestions
-    beyond the number of tries are dropped; ``seconds`` bound rules that are slow to
-    check."""
-    deadline = thread_time() + seconds
-    tries = iter(range(_TRIES))
+    beyond the number of tries are dropped; ``budget`` bounds those for large rules."""
+    if not any(one.fixes for one in found):
+        return found
+    effort = Effort.of(budget)
+    steps = max(effort.steps // _TRIES, 1 + _weight(rule) // _LOOK)
 
     def mends(one: Diagnostic, fix: Fix) -> bool:
-        if next(tries, None) is None:
-            return False
-        left = deadline - thread_time()
-        changed = partial(changed_rule, rule, fix, defs)
-        work = partial(_mends, rule, one, changed, _of_others(one, found), check)
-        return left > 0 and in_time(left, work) is True
+        return effort.take(steps) and _mends(
+            rule, one, changed_rule(rule, fix, defs), _of_others(one, found), check
+        )
 
     return tuple(_with_suggestions(rule, one, partial(mends, one)) for one in found)
+
+
+def _weight(rule: Rule) -> int:
+    """The nodes of everything that a check of the rule compares."""
+    if is_too_large(rule):
+        return 0
+    forms = (
+        form
+        for one in instances(rule).every
+        for part in (one.forward, one.stated, one.derived)
+        for form in part.values()
+    )
+    return sum(map(size, forms))
 
 
 def _of_others(found: Diagnostic, every: tuple[Diagnostic, ...]) -> frozenset[str]:
@@ -418,11 +437,10 @@ def probably(rule: Rule, span: Span) -> Label:
 def _mends(
     rule: Rule,
     found: Diagnostic,
-    change: Callable[[], Rule | None],
+    changed: Rule | None,
     known: frozenset[str],
     check: Check,
 ) -> bool:
-    changed = change()
     if changed is None:
         return False
     outcome = check(changed)

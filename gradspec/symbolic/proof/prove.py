@@ -1,8 +1,7 @@
 """Proofs that two expressions are equal on the whole domain.
 
-The strategies stand in the order of their measured cost: the same text, the same normal
-form region by region (a few milliseconds, no SymPy), and at last SymPy under a time
-limit.
+Either both are the same text, or they have the same normal form region by region. The
+steps of normal forms are counted, so that a verdict depends on no clock.
 
 A region, on which no conditional is left, is a set of polynomials known to be positive.
 It is divided when a comparison, or a root of a square, needs a sign that is not known; a
@@ -17,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from time import process_time
 from typing import Any
 
 from gradspec.ir.expr import Apply, Expr, Ref
@@ -25,12 +23,11 @@ from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import deep, expand, names
 from gradspec.primitives.lookup import elementary
 from gradspec.symbolic.breaks import bounds, conjuncts
-from gradspec.symbolic.consult import sympy_agrees
 from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.proof.normal import Empty, Normal, Refine, Split
 from gradspec.symbolic.proof.ring import Facts, Frac, Poly, Ring, TooLarge, Undefined
 
-NORMAL, SIMPLIFY = "normal form", "simplify"
+NORMAL = "normal form"
 _BUDGET = 10.0
 
 
@@ -45,7 +42,7 @@ class Proof:
 @dataclass(frozen=True, slots=True)
 class Search:
     """The result of a search for a proof; ``stopped``: the strategies that ran out of
-    time."""
+    steps."""
 
     proof: Proof | None
     stopped: tuple[str, ...] = ()
@@ -75,20 +72,7 @@ def search(
     free = (names(left) | names(right)) if wrt is None else frozenset((wrt,))
     prover = Prover(left, right, free, whole, effort)
     proof = prover.proof(assumes)
-    if proof is not None:
-        return Search(proof)
-    late = effort.steps < 0
-    proof, late_too = _at_last(prover, assumes)
-    stopped = ((NORMAL,) if late else ()) + ((SIMPLIFY,) if late_too else ())
-    return Search(proof, () if proof else stopped)
-
-
-def _at_last(prover: Prover, assumes: tuple[Expr, ...]) -> tuple[Proof | None, bool]:
-    """A proof by SymPy; and whether it was stopped."""
-    begun, effort = process_time(), prover.effort
-    answer = sympy_agrees(prover.left, prover.right, assumes, effort.seconds)
-    effort.seconds -= process_time() - begun
-    return Proof(SIMPLIFY, bool(assumes)) if answer else None, answer is None
+    return Search(proof, () if proof or not prover.is_stopped else (NORMAL,))
 
 
 _RESTARTS = 12
@@ -144,7 +128,7 @@ class Prover:
         self.left, self.right = elementary(left), elementary(right)
         self.wrt, self.effort = wrt, effort
         self.whole = frozenset(("variable", name) for name in whole)
-        self.split = False
+        self.split = self.is_stopped = False
 
     def proof(self, assumes: tuple[Expr, ...]) -> Proof | None:
         """A proof by normal forms, without the assumptions if they are not needed."""
@@ -166,12 +150,15 @@ class Prover:
                 return self._all(self._start(assumes, steps))
             except Refine as finer:
                 steps[finer.key] = finer.step
-            except (NotImplementedError, TooLarge, Undefined, RecursionError):
+            except (TooLarge, RecursionError):
+                self.is_stopped = True
+                return False
+            except (NotImplementedError, Undefined):
                 return False
         return False
 
     def _start(self, assumes: tuple[Expr, ...], steps: dict[Any, Fraction]) -> Region:
-        ring = Ring(self.effort)
+        ring = Ring(self.effort, len(names(self.left) | names(self.right)))
         region = Region(ring, Facts(ring), steps)
         region.normal.whole = self.whole
         for fact in _facts(assumes):

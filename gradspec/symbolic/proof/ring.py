@@ -30,6 +30,8 @@ Poly: TypeAlias = Any
 """A FLINT ``fmpq_mpoly`` (FLINT has no types to check against)."""
 
 GENERATORS = 28
+"""At least; with many variables one more for each of them, and a few."""
+_KERNELS = 8
 LARGEST = 3000
 """Terms of a polynomial beyond which we give up: products then take milliseconds."""
 HIGHEST = 400
@@ -70,9 +72,10 @@ class Frac:
 class Ring:
     """The generators in use, their relations, and arithmetic on fractions."""
 
-    def __init__(self, effort: Effort | None = None) -> None:
+    def __init__(self, effort: Effort | None = None, variables: int = 0) -> None:
         self.effort = effort
-        names = tuple(f"g{number}" for number in range(GENERATORS))
+        count = max(GENERATORS, 2 * variables + _KERNELS)
+        names = tuple(f"g{number}" for number in range(count))
         self.context = fmpq_mpoly_ctx.get(names, Ordering.degrevlex)
         self.gens = self.context.gens()
         self.found: dict[Key, int] = {}
@@ -88,7 +91,7 @@ class Ring:
         """The generator for a key, and whether it is new."""
         known = self.found.get(key)
         if known is None:
-            if len(self.found) == GENERATORS:
+            if len(self.found) == len(self.gens):
                 raise TooLarge
             self.found[key] = known = len(self.found)
             self.keys.append(key)
@@ -209,10 +212,22 @@ class Ring:
                 raise TooLarge
             return a**exponent
         if exponent * a.total_degree() > HIGHEST:
-            raise TooLarge
+            return self._high_power(a, exponent)
         result = self.one
         for _ in range(exponent):
             result = self.mul_poly(result, a)
+        return result
+
+    def _high_power(self, a: Poly, exponent: int) -> Poly:
+        """With a kernel for each factor: multiplied out it has too many terms."""
+        number, parts = self.factor(a)
+        bits = max(int(number.p).bit_length(), int(number.q).bit_length())
+        if exponent * bits > 100 * HIGHEST:
+            raise TooLarge
+        result = self.context.constant(number**exponent)
+        for base, times in parts:
+            kernel, _ = self.generator(("base", str(base)))
+            result *= self.power_poly(kernel, times * exponent)
         return result
 
     def lower(self, poly: Poly) -> Poly:
