@@ -9,6 +9,7 @@ import numpy as np
 from tests.contract.call import Arrays, Call, call, faults, row
 from tests.contract.names import names
 from tests.contract.tables import Row, differences, read
+from tests.contract.verdicts import alike
 
 CALL = Call(
     {"n": 2, "eps": 1e-05},
@@ -63,6 +64,21 @@ def test_differences_name_row_and_column() -> None:
         "a.grad g: is pinned and is no more",
         "a.grad h: is not pinned",
     ]
+
+
+def test_a_slow_proof_may_end_as_agreement() -> None:
+    def rows(told: str) -> list[Row]:
+        return [{"file": "a.grad", "rule": "f", "verdicts": told, "codes": ""}]
+
+    was = rows("dx=holds dz=proved")
+    for told, count in (
+        ("dx=proved dz=proved", 0),
+        ("dx=agrees dz=holds", 0),
+        ("dx=agrees dz=agrees", 1),
+        ("dx=derived dz=proved", 1),
+    ):
+        found = differences("rules", *alike(was, rows(told)))
+        assert len(found) == count, told
 
 
 def test_only_own_public_names_are_told() -> None:

@@ -48,7 +48,7 @@ def _turn(normal: Normal, unit: Frac, scale: Fraction) -> Pair:
     quarters = 2 * scale
     if quarters.denominator == 1 and _key(normal, unit) == ("pi",):
         return _quarter(normal, int(quarters) % 4)
-    known = _arc(normal, unit, scale)
+    known = _arc(normal, unit, scale) or _corner(normal, unit, scale.denominator)
     step = (
         Fraction(1, scale.denominator)
         if known
@@ -62,6 +62,18 @@ def _turn(normal: Normal, unit: Frac, scale: Fraction) -> Pair:
     for _ in range(abs(times)):
         total = _joined(normal, total, one)
     return total if times > 0 else (total[0], normal.ring.neg(total[1]))
+
+
+def _corner(normal: Normal, unit: Frac, part: int) -> Pair | None:
+    """Cosine and sine of a third, a quarter and a sixth of pi."""
+    squares = {3: (1, 3), 4: (2, 2), 6: (3, 1)}.get(part)
+    if squares is None or _key(normal, unit) != ("pi",):
+        return None
+    first, second = (
+        normal.rational_power(normal.ring.const(Fraction(square, 4)), _HALF)
+        for square in squares
+    )
+    return first, second
 
 
 def _key(normal: Normal, unit: Frac) -> object:
