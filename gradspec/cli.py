@@ -23,6 +23,7 @@ from gradspec import __version__, arguments
 from gradspec.options import AuditOptions, Options
 
 if TYPE_CHECKING:
+    from gradspec.checks.witness import Witness
     from gradspec.diagnostics import Diagnostic, Outcome
     from gradspec.driver.boundaries import RuleTable
     from gradspec.driver.cache import FileResult
@@ -195,12 +196,14 @@ def check_command(
 
         found = work.each("looking at boundaries", partial(of_file, options))
         tables = sum(found, ())
+    told = work.witnesses() if evidence and not work.found else ()
     work.report((), style, (), tables)
     if style == "text":
         from gradspec.report import summary
 
-        told = summary.evidence if evidence else summary.table
-        _echo("" if quiet else told(work.results))
+        results = work.results
+        lines = summary.evidence(results, told) if evidence else summary.table(results)
+        _echo("" if quiet else lines)
         _echo(summary.boundaries(tables))
     return FINDINGS if work.failed else CLEAN
 
@@ -234,6 +237,7 @@ def test_command(
         from gradspec.driver.trials import cases_of
 
         cases = work.each("preparing", partial(cases_of, options, conformance))
+        work.witnesses()
     if work.failed or style != "json":
         work.report((), style)
     if work.failed:
@@ -514,6 +518,12 @@ class _Work:
         outcome = gathered(outcomes)
         self.found += outcome.diagnostics
         return outcome.value or ()
+
+    def witnesses(self) -> tuple[tuple[str, Witness], ...]:
+        """SymPy's word on every derivative; what contradicts ours is found."""
+        from gradspec.driver.witnesses import of_file
+
+        return sum(self.each("asking SymPy", partial(of_file, self.options)), ())
 
     def report(
         self,

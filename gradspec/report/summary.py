@@ -16,6 +16,7 @@ from gradspec.ir.rule import Status, Verdict
 from gradspec.report.streams import aligned, styled
 
 if TYPE_CHECKING:
+    from gradspec.checks.witness import Witness
     from gradspec.driver.boundaries import Line, RuleTable
     from gradspec.driver.conforming import Cell, Matrix
     from gradspec.driver.trials import Failure, TrialReport
@@ -101,19 +102,26 @@ def _coloured(told: str) -> str:
 _TOLD = (Status.PROVED, Status.AGREES, Status.REFUTED)
 
 
-def evidence(results: Iterable[FileResult]) -> str:
+def evidence(
+    results: Iterable[FileResult], witnesses: Iterable[tuple[str, Witness]]
+) -> str:
     """A line for every cotangent that was checked: ``dx proved: by normal form;
-    24 points agree to 50 digits (256 bits)``."""
-    return "\n".join(
-        f"{result.display}:{rule.line} {rule.name}: {_evidence(verdict)}"
-        for result in results
-        for rule in result.rules
-        for verdict in rule.verdicts
-        if verdict.status in _TOLD
-    )
+    24 points agree to 50 digits (256 bits); SymPy's derivative agrees at 4 points``."""
+    counts = {(file, one.line, one.input): one.points for file, one in witnesses}
+    lines = []
+    for result in results:
+        for rule in result.rules:
+            for verdict in rule.verdicts:
+                count = counts.get((result.display, rule.line, verdict.input), 0)
+                if verdict.status in _TOLD or (
+                    count and verdict.status is Status.DERIVED
+                ):
+                    told = _evidence(verdict, count)
+                    lines.append(f"{result.display}:{rule.line} {rule.name}: {told}")
+    return "\n".join(lines)
 
 
-def _evidence(verdict: Verdict) -> str:
+def _evidence(verdict: Verdict, witnessed: int) -> str:
     if verdict.status is Status.REFUTED:
         parts = [f"by {verdict.method} at {verdict.bits} bits"]
     elif verdict.status is Status.PROVED:
@@ -124,6 +132,9 @@ def _evidence(verdict: Verdict) -> str:
         parts.append(f"assuming {', '.join(verdict.assumed)}")
     if verdict.stopped:
         parts.append(f"stopped: {' and '.join(verdict.stopped)}")
+    if witnessed:
+        noun = "point" if witnessed == 1 else "points"
+        parts.append(f"SymPy's derivative agrees at {witnessed} {noun}")
     name = describe(verdict).partition(" (")[0]
     return f"{name}: {'; '.join(parts)}"
 

@@ -1,4 +1,4 @@
-"""Expressions as SymPy's, and back.
+"""Expressions as SymPy's, and back, and SymPy's derivatives.
 
 Every name becomes a real symbol (positive, negative, … where the assumptions say so
 plainly). Conditionals, and the primitives whose rows have no form for SymPy (``max``),
@@ -14,7 +14,8 @@ from functools import partial, reduce
 from typing import Any, TypeAlias
 
 from gradspec.ir.evaluate import evaluate
-from gradspec.ir.expr import ONE, Apply, Const, Expr, Ref, Select
+from gradspec.ir.expr import ONE, ZERO, Apply, Const, Expr, Ref, Select
+from gradspec.ir.walk import substitute, transform
 from gradspec.primitives.lookup import is_primitive, primitive
 from gradspec.symbolic.breaks import bounds
 
@@ -83,6 +84,39 @@ def _sign_of(op: str, value: Expr) -> str:
     return ""
 
 
+# --- SymPy's derivatives --------------------------------------------------------------
+
+
+LARGEST = 300
+"""Nodes of an expression that SymPy is asked to differentiate: a fraction of a second."""
+
+_PLAIN = frozenset(map(Fraction, ("-2", "-1", "0", "1", "2", "1/2", "-1/2", "1/3")))
+"""Numbers that SymPy is given. It works out powers and factorials of numbers at once,
+``lgamma(1e300)`` too, so the others are names to it."""
+
+
+def derivative(expr: Expr, name: str) -> Expr | None:
+    """SymPy's derivative of an expression without conditionals; None where that has no
+    form here. Nothing of our own chain rule is used."""
+    import sympy
+
+    values: dict[str, Expr] = {}
+
+    def named(node: Expr) -> Expr:
+        if not isinstance(node, Const) or node.value in _PLAIN:
+            return node
+        text = f"number {node.value}"
+        values[text] = node
+        return Ref(text)
+
+    try:
+        term = to_sympy(transform(expr, named))
+        found = from_sympy(term.diff(sympy.Symbol(name, real=True)))
+    except Exception:  # SymPy raises many kinds
+        return None
+    return substitute(found, values)
+
+
 # --- SymPy's forms --------------------------------------------------------------------
 
 
@@ -108,6 +142,12 @@ def from_sympy(term: Term) -> Expr:
             return Apply("pi", ())
         case "Exp1":
             return Apply("exp", (ONE,))
+        case "DiracDelta":  # away from the jump
+            return ZERO
+        case "Piecewise":  # of `sinc`: the limit at 0 comes last
+            return from_sympy(term.args[0][0])
+        case "besseli":
+            return _bessel(int(term.args[0]), from_sympy(term.args[1]))
     parts = [from_sympy(part) for part in term.args]
     match name:
         case "Add":
@@ -125,6 +165,14 @@ def from_sympy(term: Term) -> Expr:
     if op in ("max", "min"):
         return reduce(lambda a, b: Apply(op, (a, b)), parts)
     return Apply(op, tuple(parts))
+
+
+def _bessel(order: int, x: Expr) -> Expr:
+    """By the recurrence ``I(n) = I(n - 2) - 2 * (n - 1) / x * I(n - 1)``."""
+    if order < 2:
+        return Apply(f"i{order}", (x,))
+    lower = Apply("mul", (Const(Fraction(2 * order - 2)), _bessel(order - 1, x)))
+    return Apply("sub", (_bessel(order - 2, x), Apply("div", (lower, x))))
 
 
 def _sum(parts: list[Expr]) -> Expr:

@@ -1,0 +1,167 @@
+"""A second witness of the derivatives: SymPy differentiates the forward by itself.
+
+Every verdict compares a gradient with the derivative that our own chain rule gives. Here
+that derivative is compared with SymPy's, in balls at sampled points, element by element
+at small sizes. At a point every conditional has one branch, a maximum one operand and a
+step one value: SymPy is given what is left, which is smooth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from gradspec.checks.instances import Instance, few, instances, said, stem
+from gradspec.derive.chain import plus, times
+from gradspec.diagnostics import Diagnostic, Outcome, error
+from gradspec.ir.expr import ZERO, Apply, Const, Expr, Ref, Select, show
+from gradspec.ir.rule import Rule
+from gradspec.ir.tidy import tidy
+from gradspec.ir.unroll import is_too_large
+from gradspec.ir.walk import calls_surrogate, expand, names, size, transform
+from gradspec.symbolic.compare import Relation, compare
+from gradspec.symbolic.consult import LARGEST, derivative
+from gradspec.symbolic.enclose import Point, defined, enclose, middle
+from gradspec.symbolic.limit import Effort
+from gradspec.symbolic.neighbours import on_border
+
+_POINTS = 4
+"""Points of an instance: a wrong derivative is wrong nearly everywhere."""
+
+_STEPS = 20_000
+"""Nodes that SymPy is given for one rule: a few seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """The points at which SymPy's derivative by an input agrees with ours."""
+
+    line: int
+    rule: str
+    input: str
+    points: int
+
+
+class _Unsettled(Exception):
+    """A conditional is not decided, or a step has no value, at a point."""
+
+
+def witnesses(rule: Rule) -> Outcome[tuple[Witness, ...]]:
+    """SymPy's word on every derivative of a complete rule. None on one that goes through
+    the override of another rule, which is no derivative, or is too large."""
+    if is_too_large(rule) or calls_surrogate(rule):
+        return Outcome(())
+    known = instances(rule) if rule.is_elementwise else few(rule)
+    counts: dict[str, int] = {}
+    effort = Effort(_STEPS)
+    for instance in known.small:
+        for name, point, agrees, theirs in _comparisons(instance, effort):
+            if not agrees:
+                return Outcome(None, (_fault(instance, name, point, theirs),))
+            counts[stem(name)] = counts.get(stem(name), 0) + 1
+    line, _ = rule.source.position(rule.name_span.start)
+    return Outcome(tuple(Witness(line, rule.name, n, k) for n, k in counts.items()))
+
+
+def _comparisons(
+    instance: Instance, effort: Effort
+) -> Iterator[tuple[str, Point, bool, Expr]]:
+    """Inputs and points at which both derivatives are known, whether they agree there,
+    and SymPy's."""
+    paths = instance.backward_path()
+    upstream = [
+        (o.name, f"d{o.name}") for o in instance.rule.outputs if o.takes_gradient
+    ]
+    total: Expr = ZERO
+    for name, cotangent in upstream:
+        total = plus(total, times(Ref(cotangent), paths[name]))
+    total, known = expand(total), dict[tuple[Expr, str], Expr | None]()
+    inside = (p for p in instance.points if not on_border((total,), p))
+    for point in islice(inside, _POINTS):
+        try:
+            smooth = tidy(_settled(total, point))
+        except _Unsettled:
+            continue
+        for name, ours in instance.derived.items():
+            key = smooth, name
+            if key not in known:
+                fits = size(smooth) <= LARGEST and effort.take(size(smooth))
+                known[key] = derivative(smooth, name) if fits else None
+            theirs = known[key]
+            if theirs is None or not names(theirs) <= point.keys():
+                continue
+            match compare(theirs, ours, point).relation:
+                case Relation.EQUAL:
+                    yield name, point, True, theirs
+                case Relation.DIFFERENT if not on_border((ours,), point):
+                    yield name, point, False, theirs
+
+
+def _settled(expr: Expr, point: Point) -> Expr:
+    """The expression as it is around a point, without conditionals and steps."""
+
+    def settle(node: Expr) -> Expr:
+        match node:
+            case Select(condition=condition, then=then, other=other):
+                return then if _decided(condition, point) else other
+            case Apply(op=op, args=args) if op in _CHOICES:
+                return _CHOICES[op](point, *args)
+            case Apply(op="floor" | "ceil" | "round" | "trunc" | "heaviside" | "sign"):
+                return _number(node, point)
+            case _:
+                return node
+
+    return transform(expr, settle)
+
+
+def _decided(condition: Expr, point: Point) -> bool:
+    found = enclose(condition, point)
+    if found is not True and found is not False:
+        raise _Unsettled
+    return found
+
+
+def _number(step: Expr, point: Point) -> Expr:
+    value = enclose(step, point)
+    if not defined(value) or not value.is_exact():
+        raise _Unsettled
+    return Const(middle(value))
+
+
+def _rest(point: Point, a: Expr, b: Expr) -> Expr:
+    times_whole = _number(Apply("floor", (Apply("div", (a, b)),)), point)
+    return Apply("sub", (a, Apply("mul", (b, times_whole))))
+
+
+def _lesser(point: Point, a: Expr, b: Expr) -> Expr:
+    return a if _decided(Apply("lt", (a, b)), point) else b
+
+
+def _larger(point: Point, a: Expr, b: Expr) -> Expr:
+    return b if _decided(Apply("lt", (a, b)), point) else a
+
+
+_CHOICES: Mapping[str, Callable[..., Expr]] = {
+    "max": _larger,
+    "min": _lesser,
+    "relu": lambda point, x: _larger(point, x, ZERO),
+    "clip": lambda point, x, low, high: _lesser(point, _larger(point, x, low), high),
+    "mod": _rest,
+    "abs": lambda point, x: _larger(point, x, Apply("neg", (x,))),
+}
+
+
+def _fault(instance: Instance, name: str, point: Point, theirs: Expr) -> Diagnostic:
+    rule, ours = instance.written, instance.derived[name]
+    used = names(theirs) | names(ours) | {name}
+    place = said(point, tuple(n for n in instance.shown if n in used))
+    return error(
+        "GS751",
+        f"gradspec and SymPy differentiate {rule.name} differently by {name}",
+        rule.source,
+        rule.name_span,
+        label=f"the derivatives differ at {place}",
+        notes=(f"gradspec: {show(ours)}", f"SymPy: {show(theirs)}"),
+        help="this is a fault of gradspec's: please report it with the rule",
+    )
