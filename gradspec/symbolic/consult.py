@@ -1,9 +1,6 @@
-"""Expressions as SymPy's, and back, and SymPy's derivatives.
+"""Derivatives by SymPy: an expression is converted to SymPy and back, as trees.
 
-Every name becomes a real symbol (positive, negative, … where the assumptions say so
-plainly). Conditionals, and the primitives whose rows have no form for SymPy (``max``),
-become functions that it knows nothing of, so that it neither rearranges nor
-differentiates them.
+Every name is a real symbol to it. Conditionals and steps have no form there.
 """
 
 from __future__ import annotations
@@ -14,77 +11,12 @@ from functools import partial, reduce
 from typing import Any, TypeAlias
 
 from gradspec.ir.evaluate import evaluate
-from gradspec.ir.expr import ONE, ZERO, Apply, Const, Expr, Ref, Select
+from gradspec.ir.expr import ONE, ZERO, Apply, Const, Expr, Ref
 from gradspec.ir.walk import substitute, transform
 from gradspec.primitives.lookup import is_primitive, primitive
-from gradspec.symbolic.breaks import bounds
 
 Term: TypeAlias = Any
 """A SymPy expression (SymPy has no types to check against)."""
-
-
-def to_sympy(expr: Expr, assumes: tuple[Expr, ...] = ()) -> Term:
-    """The expression over real symbols.
-
-    NotImplementedError for indices and reductions.
-    """
-    import sympy
-
-    return evaluate(expr, _Terms(sympy, _signs(assumes)), {})
-
-
-class _Terms:
-    """The algebra of SymPy's expressions."""
-
-    def __init__(self, sympy: Any, signs: dict[str, str]) -> None:
-        self._sympy, self._signs = sympy, signs
-
-    def constant(self, value: Fraction) -> Term:
-        return self._sympy.Rational(value.numerator, value.denominator)
-
-    def variable(self, name: str) -> Term:
-        facts = {self._signs[name]: True} if name in self._signs else {}
-        return self._sympy.Symbol(name, real=True, **facts)
-
-    def operation(self, op: str) -> Callable[..., Term]:
-        convert = primitive(op).sympy
-        if convert is None:
-            return partial(self._unknown, op)
-        return partial(convert, self._sympy)
-
-    def decided(self, condition: Term) -> None:
-        return None
-
-    def select(self, condition: Term, then: Term, other: Term) -> Term:
-        return self._unknown("select", condition, then, other)
-
-    def _unknown(self, name: str, *parts: Term) -> Term:
-        return self._sympy.Function(name, real=True)(*parts)
-
-
-def _signs(assumes: tuple[Expr, ...]) -> dict[str, str]:
-    """``positive``, ``nonnegative``, … of the names bounded by a constant."""
-    found: dict[str, str] = {}
-    for condition in assumes:
-        for bound in bounds(condition):
-            fact = _sign_of(bound.op, bound.value)
-            if fact and found.get(bound.variable) not in ("positive", "negative"):
-                found[bound.variable] = fact
-    return found
-
-
-def _sign_of(op: str, value: Expr) -> str:
-    if not isinstance(value, Const):
-        return ""
-    at = value.value
-    if op in ("gt", "ge") and at >= 0:
-        return "nonnegative" if op == "ge" and at == 0 else "positive"
-    if op in ("lt", "le") and at <= 0:
-        return "nonpositive" if op == "le" and at == 0 else "negative"
-    return ""
-
-
-# --- SymPy's derivatives --------------------------------------------------------------
 
 
 LARGEST = 300
@@ -110,23 +42,41 @@ def derivative(expr: Expr, name: str) -> Expr | None:
         return Ref(text)
 
     try:
-        term = to_sympy(transform(expr, named))
+        term = evaluate(transform(expr, named), _Terms(sympy), {})
         found = from_sympy(term.diff(sympy.Symbol(name, real=True)))
     except Exception:  # SymPy raises many kinds
         return None
     return substitute(found, values)
 
 
-# --- SymPy's forms --------------------------------------------------------------------
+class _Terms:
+    """The algebra of SymPy's expressions."""
+
+    def __init__(self, sympy: Any) -> None:
+        self._sympy = sympy
+
+    def constant(self, value: Fraction) -> Term:
+        return self._sympy.Rational(value.numerator, value.denominator)
+
+    def variable(self, name: str) -> Term:
+        return self._sympy.Symbol(name, real=True)
+
+    def operation(self, op: str) -> Callable[..., Term]:
+        if op == "atan2":
+            return partial(self._sympy.atan2)
+        convert = primitive(op).sympy
+        if convert is None:
+            raise NotImplementedError(op)
+        return partial(convert, self._sympy)
+
+    def decided(self, condition: Term) -> None:
+        return None
+
+    def select(self, condition: Term, then: Term, other: Term) -> Term:
+        raise NotImplementedError("a conditional")
 
 
-_NAMES = {
-    "Abs": "abs",
-    "loggamma": "lgamma",
-    "Max": "max",
-    "Min": "min",
-    "ceiling": "ceil",
-}
+_NAMES = {"Abs": "abs", "loggamma": "lgamma"}
 """SymPy's names of functions that have another name here."""
 
 
@@ -156,14 +106,9 @@ def from_sympy(term: Term) -> Expr:
             return _product(term.args)
         case "Pow":
             return _power(*parts)
-        case "select":
-            condition, then, other = parts
-            return Select(condition, then, other)
     op = _NAMES.get(name, name)
     if not is_primitive(op):
         raise NotImplementedError(name)
-    if op in ("max", "min"):
-        return reduce(lambda a, b: Apply(op, (a, b)), parts)
     return Apply(op, tuple(parts))
 
 

@@ -1,20 +1,32 @@
-"""What SymPy is told of an expression."""
+"""Derivatives by SymPy."""
 
 from __future__ import annotations
 
-import sympy
+import pytest
 
 from gradspec.primitives.lookup import formula
-from gradspec.symbolic.consult import to_sympy
+from gradspec.symbolic.compare import Relation, compare
+from gradspec.symbolic.consult import derivative
 
 
-def test_symbols_are_real_and_know_plain_assumptions() -> None:
-    root = to_sympy(formula("sqrt(x**2)"))
-    assert root == sympy.Abs(sympy.Symbol("x", real=True))
-    positive = to_sympy(formula("sqrt(x**2)"), (formula("0 < x and x < 1"),))
-    assert positive == sympy.Symbol("x", real=True, positive=True)
+@pytest.mark.parametrize(
+    ("text", "slope"),
+    [
+        ("sqrt(x**2)", "sign(x)"),
+        ("x**2.5 * 3**x", "2.5 * x**1.5 * 3**x + x**2.5 * 3**x * log(3)"),
+        ("lgamma(1e300) * x", "lgamma(1e300)"),
+        ("atan2(x, y)", "y / (x**2 + y**2)"),
+        ("sinc(x)", "cos(pi * x) / x - sin(pi * x) / (pi * x**2)"),
+        ("i1(x)", "i0(x) - i1(x) / x"),
+    ],
+)
+def test_sympy_differentiates(text: str, slope: str) -> None:
+    found = derivative(formula(text), "x")
+    assert found is not None
+    seen = compare(found, formula(slope), {"x": 0.7, "y": 1.3})
+    assert seen.relation is Relation.EQUAL
 
 
-def test_conditionals_are_not_understood_by_sympy() -> None:
-    term = to_sympy(formula("(x if x > 0 else 0) + max(x, y)"))
-    assert not term.has(sympy.Piecewise, sympy.Max)
+@pytest.mark.parametrize("text", ["x if x > 0 else 0", "max(x, y)", "floor(x)"])
+def test_conditionals_and_steps_have_no_form_there(text: str) -> None:
+    assert derivative(formula(text), "x") is None
