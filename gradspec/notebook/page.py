@@ -20,13 +20,14 @@ from typing import Any
 import click
 
 from gradspec import arguments
+from gradspec.derive.shortest import shortest
 from gradspec.diagnostics import Diagnostic
 from gradspec.driver import cache
 from gradspec.driver.cache import import_module, row
 from gradspec.driver.run import compile_rules
 from gradspec.ir.expr import show
 from gradspec.ir.plain import shelved
-from gradspec.ir.rule import CheckedRule, Declared, Derived, Override, Status
+from gradspec.ir.rule import CheckedRule, Declared, Derived, Override, Rule, Status
 from gradspec.notebook import latex
 from gradspec.notebook.plot import give_plots
 from gradspec.options import Options
@@ -187,7 +188,7 @@ def _gradients(
         said = f'<span style="color: {_COLOURS.get(verdict.status)}">{said}</span>'
         match entry:
             case Derived():
-                yield _derived(name, entry), said
+                yield _derived(checked.rule, name, entry), said
             case Declared():
                 yield written[name], said
             case Override(reason=reason):
@@ -195,9 +196,9 @@ def _gradients(
                 yield written[name], f"{said}: <code {_WORDS}>{because}</code>"
 
 
-def _derived(name: str, entry: Derived) -> str:
+def _derived(rule: Rule, name: str, entry: Derived) -> str:
     indices = tuple(parse_expression(index) for index in entry.indices)
-    text = show(entry.value)
+    text = show(shortest(rule, name.removeprefix("d"), (entry.value,), show))
     try:
         return _line(latex.assignment(name, indices, parse_expression(text)))
     except ValueError:  # nested more deeply than an author may write

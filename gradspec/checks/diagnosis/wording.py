@@ -37,6 +37,7 @@ from gradspec.checks.instances import (
 )
 from gradspec.derive.chain import Underivable, coefficient, is_linear, plus, times
 from gradspec.derive.indexed import complete, indexed_cotangents
+from gradspec.derive.shortest import shortest
 from gradspec.diagnostics import Diagnostic, Fix, Label, Outcome, error, warning
 from gradspec.ir.elements import Axes, Index, Nested, element, extent, places
 from gradspec.ir.expr import ZERO, Call, Expr, Ref
@@ -318,9 +319,10 @@ def _lines(
     own = dict(zip(derived.indices, entry.indices, strict=True))
     value = renamed(derived.value, own)
     forms = (value, *_forms(rule, tidy(value)))
-    lines = [_line(name, entry.indices, form) for form in forms]
+    form = shortest(rule, name.removeprefix("d"), forms, as_written)
     notes = [(fix.note, fix.guilty) for fix in likely]
-    yield _fix(entry.span, min(lines, key=len), *(notes[0] if notes else ()))
+    line = _line(name, entry.indices, form)
+    yield _fix(entry.span, line, *(notes[0] if notes else ()))
 
 
 def _forms(rule: Rule, derived: Expr) -> tuple[Expr, ...]:
