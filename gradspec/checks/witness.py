@@ -8,7 +8,7 @@ step one value: SymPy is given what is left, which is smooth.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -19,7 +19,15 @@ from gradspec.ir.expr import ZERO, Apply, Const, Expr, Ref, Select, show
 from gradspec.ir.rule import Rule
 from gradspec.ir.tidy import tidy
 from gradspec.ir.unroll import is_too_large
-from gradspec.ir.walk import calls_surrogate, expand, names, size, transform
+from gradspec.ir.walk import (
+    calls_surrogate,
+    expand,
+    names,
+    size,
+    substitute,
+    transform,
+)
+from gradspec.primitives.lookup import formula, primitive
 from gradspec.symbolic.compare import Relation, compare
 from gradspec.symbolic.consult import LARGEST, derivative
 from gradspec.symbolic.enclose import Point, defined, enclose, middle
@@ -105,14 +113,22 @@ def _settled(expr: Expr, point: Point) -> Expr:
         match node:
             case Select(condition=condition, then=then, other=other):
                 return then if _decided(condition, point) else other
-            case Apply(op=op, args=args) if op in _CHOICES:
-                return _CHOICES[op](point, *args)
-            case Apply(op="floor" | "ceil" | "round" | "trunc" | "heaviside" | "sign"):
+            case Apply(op=op) if primitive(op).is_step:
                 return _number(node, point)
+            case Apply(op=op, args=args) if op == "abs" or _is_choice(op):
+                row = primitive(op)
+                given = dict(zip(row.params, args, strict=True))
+                return _settled(substitute(formula(str(row.meaning)), given), point)
             case _:
                 return node
 
     return transform(expr, settle)
+
+
+def _is_choice(op: str) -> bool:
+    """True of ``max``, ``clip``, …, whose meaning has branches or steps."""
+    row = primitive(op)
+    return row.sympy is None and row.meaning is not None
 
 
 def _decided(condition: Expr, point: Point) -> bool:
@@ -127,29 +143,6 @@ def _number(step: Expr, point: Point) -> Expr:
     if not defined(value) or not value.is_exact():
         raise _Unsettled
     return Const(middle(value))
-
-
-def _rest(point: Point, a: Expr, b: Expr) -> Expr:
-    times_whole = _number(Apply("floor", (Apply("div", (a, b)),)), point)
-    return Apply("sub", (a, Apply("mul", (b, times_whole))))
-
-
-def _lesser(point: Point, a: Expr, b: Expr) -> Expr:
-    return a if _decided(Apply("lt", (a, b)), point) else b
-
-
-def _larger(point: Point, a: Expr, b: Expr) -> Expr:
-    return b if _decided(Apply("lt", (a, b)), point) else a
-
-
-_CHOICES: Mapping[str, Callable[..., Expr]] = {
-    "max": _larger,
-    "min": _lesser,
-    "relu": lambda point, x: _larger(point, x, ZERO),
-    "clip": lambda point, x, low, high: _lesser(point, _larger(point, x, low), high),
-    "mod": _rest,
-    "abs": lambda point, x: _larger(point, x, Apply("neg", (x,))),
-}
 
 
 def _fault(instance: Instance, name: str, point: Point, theirs: Expr) -> Diagnostic:

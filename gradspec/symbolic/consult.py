@@ -75,8 +75,6 @@ class _Terms:
         return self._sympy.Symbol(name, real=True)
 
     def operation(self, op: str) -> Callable[..., Term]:
-        if op == "atan2":
-            return partial(self._sympy.atan2)
         convert = primitive(op).sympy
         if convert is None:
             raise NotImplementedError(op)

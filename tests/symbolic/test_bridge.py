@@ -15,7 +15,6 @@ from gradspec.symbolic.consult import derivative
         ("sqrt(x**2)", "sign(x)"),
         ("x**2.5 * 3**x", "2.5 * x**1.5 * 3**x + x**2.5 * 3**x * log(3)"),
         ("lgamma(1e300) * x", "lgamma(1e300)"),
-        ("atan2(x, y)", "y / (x**2 + y**2)"),
         ("sinc(x)", "cos(pi * x) / x - sin(pi * x) / (pi * x**2)"),
         ("i1(x)", "i0(x) - i1(x) / x"),
     ],
