@@ -121,7 +121,8 @@ def _einsum(node: arrays.Einsum, parts: tuple[Text, ...], page: Page) -> str:
     if (rows := inner_product(node, parts)) is not None:
         return f"tf.reduce_sum({rows[0]}, {rows[1]})"
     product = matrix_product(node)
-    if product is not None and all(len(w.lstrip(".")) > 1 for w in node.inputs):
+    are_matrices = all(len(word.lstrip(".")) > 1 for word in node.inputs)
+    if product is not None and are_matrices and not product.is_column:
         sides = f"{parts[product.left].text}, {parts[product.right].text}"
         turns = ", transpose_a=True" * product.is_left_swapped
         turns += ", transpose_b=True" * product.is_right_swapped
