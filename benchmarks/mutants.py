@@ -73,6 +73,12 @@ def mutants(rule: Rule) -> Iterator[Mutant]:
             if wrong not in seen:
                 seen.add(wrong)
                 yield Mutant(kind, rule, ((name, wrong),), ((name, value),))
+        assumed = {n for a in rule.assumes for n in names(a.condition)}
+        if rule.is_elementwise and value != ZERO:
+            for kind, wrong in hidden(
+                value, upstream, None if name in assumed else name
+            ):
+                yield Mutant(kind, rule, ((name, wrong),), ((name, value),))
     pairs = [(a, b) for a in truths for b in truths if a < b]
     for a, b in pairs:
         if truths[a] != truths[b]:
@@ -96,6 +102,46 @@ def changed(value: Expr, upstream: tuple[str, ...]) -> Iterator[tuple[str, Expr]
     for path, node in _places(value):
         for kind, wrong in _at(node, upstream):
             yield kind, _put(value, path, wrong)
+
+
+HIDDEN = "hidden: "
+"""How the kinds begin that no sampled point shows: wrong by construction."""
+
+
+def hidden(
+    value: Expr, upstream: tuple[str, ...], name: str | None
+) -> Iterator[tuple[str, Expr]]:
+    """A cotangent that is wrong where no ordinary sample is; ``name`` is its input if
+    nothing is assumed of it."""
+    large, far = Const(Fraction(10**9)), Const(Fraction(3 * 10**7))
+    for up in (Ref(u) for u in upstream if u in names(value)):
+        clipped = Apply("clip", (up, apply("neg", large), large))
+        yield f"{HIDDEN}upstream clipped at 1e9", _with(value, up.name, clipped)
+        at_zero = Select(Apply("eq", (up, ZERO)), ONE, ZERO)
+        yield f"{HIDDEN}1 for upstream 0", apply("add", value, at_zero)
+    if name is None:
+        return
+    x = Ref(name)
+    root = apply("sqrt", apply("sub", far, x))
+    yield f"{HIDDEN}undefined beyond 3e7", apply("div", apply("mul", value, root), root)
+    two = apply("mul", Const(Fraction(2)), value)
+    beyond = Apply("lt", (x, far))
+    yield f"{HIDDEN}twice as large beyond 3e7", Select(beyond, value, two)
+    point = Apply(
+        "ne",
+        (
+            apply("add", Apply("pow", (x, Const(Fraction(3)))), x),
+            Const(Fraction(3203125, 10**6)),
+        ),
+    )
+    yield f"{HIDDEN}twice as large at 1.25", Select(point, value, two)
+
+
+def _with(value: Expr, name: str, other: Expr) -> Expr:
+    def visit(node: Expr) -> Expr:
+        return other if isinstance(node, Ref) and node.name == name else node
+
+    return transform(value, visit)
 
 
 def _without(value: Expr, upstream: str) -> Expr:

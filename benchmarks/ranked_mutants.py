@@ -6,11 +6,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations
+from fractions import Fraction
+from itertools import combinations, product
 from typing import TypeVar
 
-from benchmarks.mutants import changed
-from gradspec.ir.expr import Bound, Expr, Idx, Reduce, Ref, show
+from benchmarks.mutants import HIDDEN, changed
+from gradspec.ir.expr import (
+    Apply,
+    Bound,
+    Const,
+    Expr,
+    Idx,
+    Reduce,
+    Ref,
+    Select,
+    Size,
+    apply,
+    show,
+)
 from gradspec.ir.rule import Declared, Rule
 from gradspec.ir.walk import nodes, transform
 
@@ -87,7 +100,11 @@ def _distinct(
     value: Expr, scope: tuple[Bound, ...], upstream: tuple[str, ...]
 ) -> Iterator[tuple[str, Expr]]:
     seen = {value}
-    for kind, wrong in (*changed(value, upstream), *_of_axes(value, scope)):
+    for kind, wrong in (
+        *changed(value, upstream),
+        *_of_axes(value, scope),
+        *_of_sizes(value, scope),
+    ):
         if wrong not in seen and len(seen) <= _MOST:
             seen.add(wrong)
             yield kind, wrong
@@ -98,6 +115,21 @@ def _of_axes(expr: Expr, scope: tuple[Bound, ...]) -> Iterator[tuple[str, Expr]]
     for node in nodes(expr):
         for name, other in _with_axis_wrong(node, scope):
             yield name, _put(expr, node, other)
+
+
+_SIZES = (4, 6)
+"""Beyond the sizes that are taken whole."""
+
+
+def _of_sizes(expr: Expr, scope: tuple[Bound, ...]) -> Iterator[tuple[str, Expr]]:
+    """Twice as large from a size, or an index, on."""
+    two = apply("mul", Const(Fraction(2)), expr)
+    for bound, size in product(scope, map(Fraction, _SIZES)):
+        within = Apply("lt", (Idx(bound.index), Const(size)))
+        yield f"{HIDDEN}from an index on", Select(within, expr, two)
+        if isinstance(bound.axis, str):
+            small = Apply("le", (Size(bound.axis), Const(size)))
+            yield f"{HIDDEN}from a size on", Select(small, expr, two)
 
 
 def _reduced(op: str, like: Reduce) -> Reduce:

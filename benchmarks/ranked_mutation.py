@@ -13,6 +13,7 @@ from time import process_time
 
 from benchmarks.exact import equivalent, points
 from benchmarks.library import RULES
+from benchmarks.mutants import HIDDEN
 from benchmarks.ranked_mutants import RankedMutant, mutants
 from benchmarks.score import EQUIVALENT, KILLED, SURVIVED
 from gradspec.checks.check import check
@@ -74,7 +75,8 @@ def fate(mutant: RankedMutant, budget: float) -> RankedFate:
     )
     if refuted or outcome.failed:
         return RankedFate(mutant, KILLED, seconds)
-    return RankedFate(mutant, EQUIVALENT if _is_right(mutant) else SURVIVED, seconds)
+    is_right = not mutant.kind.startswith(HIDDEN) and _is_right(mutant)
+    return RankedFate(mutant, EQUIVALENT if is_right else SURVIVED, seconds)
 
 
 def _is_right(mutant: RankedMutant) -> bool:

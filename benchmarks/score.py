@@ -12,7 +12,14 @@ from typing import Protocol
 from benchmarks.disguises import disguises
 from benchmarks.exact import equivalent, points
 from benchmarks.library import complete_rules
-from benchmarks.mutants import Mutant, cotangents, is_worth_it, mutants, with_declared
+from benchmarks.mutants import (
+    HIDDEN,
+    Mutant,
+    cotangents,
+    is_worth_it,
+    mutants,
+    with_declared,
+)
 from gradspec.checks.check import check
 from gradspec.ir.rule import Declared, Override, Rule, Status
 
@@ -67,9 +74,13 @@ def fate(mutant: Mutant) -> Fate:
     """Killed by a verdict on the cotangent (its examples alone do not count)."""
     wrong = mutant.declared()
     begun = process_time()
-    checked = check(wrong, budget=0.0).value
+    is_hidden = mutant.kind.startswith(HIDDEN)
+    outcome = check(wrong, budget=1.0 if is_hidden else 0.0)
+    checked = outcome.value
     seconds = process_time() - begun
     assert checked is not None
+    if is_hidden:  # refuted, or refused as not reached or not linear
+        return Fate(mutant, KILLED if outcome.failed else SURVIVED, seconds)
     verdicts = {v.input: v.status for v in checked.verdicts}
     if any(verdicts[name] is Status.REFUTED for name, _ in mutant.values):
         return Fate(mutant, KILLED, seconds)

@@ -6,7 +6,7 @@ A rule is checked as its instances at small sizes; an elementwise rule has one i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -74,7 +74,9 @@ def examined(rule: Rule, budget: float) -> Outcome[CheckedRule]:
     if meaningless:
         return _outcome(rule, (), meaningless)
     if is_too_large(rule):
-        return _outcome(rule, gradients.judge_by_calculus(rule), lints.unused(rule))
+        return _outcome(
+            rule, gradients.judge_by_calculus(rule), tuple(lints.unused(rule))
+        )
     known = instances(rule) if rule.declared else few(rule)
     found = list(map(_of_variable, domain.check(rule, known)))
     usual = known.usual or next(iter(known.larger), None)
@@ -95,11 +97,14 @@ def examined(rule: Rule, budget: float) -> Outcome[CheckedRule]:
 
 
 def _outcome(
-    rule: Rule, judgements: tuple[Judgement, ...], others: Iterable[Diagnostic]
+    rule: Rule, judgements: tuple[Judgement, ...], others: Sequence[Diagnostic]
 ) -> Outcome[CheckedRule]:
     judged = {one.verdict.input: one.verdict for one in judgements}
     verdicts = tuple(judged.get(v.input, v) for v in _unexamined(rule))
-    found = [*others, *(d for one in judgements for d in one.found)]
+    judged_found = [d for one in judgements for d in one.found]
+    on_one_side = {d.labels[0].span for d in others if d.code == "GS445"}
+    # GS445 names the parameter, and the assumption that is missing.
+    found = [*others, *(d for d in judged_found if d.labels[0].span not in on_one_side)]
     found += _stopped(rule, verdicts)
     found.sort(key=lambda d: d.labels[0].span.start if d.labels else 0)
     return Outcome(CheckedRule(rule, verdicts), tuple(found))

@@ -3,36 +3,32 @@
 Order of the means, by measured cost: balls at sampled points refute in a millisecond,
 then a proof is looked for.
 
-A threshold that is off by a millionth is wrong on a strip that no sample meets. So each
-threshold that only one of the two sides has is found by bisection, in one variable at a
-time, and both of its sides are points to compare at.
+A threshold that is off by a millionth is wrong on a strip that no sample meets: regions
+are looked at in `regions`, where there is no proof.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 
-from gradspec.checks.instances import Instance, Point, stem
+from gradspec.checks.instances import Instance, Point
 from gradspec.derive.chain import is_linear
 from gradspec.ir.expr import Apply, Const, Expr
 from gradspec.ir.rule import Declared, Input, Kind
-from gradspec.ir.walk import names, nodes, transform
-from gradspec.primitives.lookup import rows
-from gradspec.symbolic.breaks import borders
+from gradspec.ir.walk import names, transform
 from gradspec.symbolic.compare import (
+    ROUNDED,
     Comparison,
     Relation,
     compare,
     compare_finely,
     meets,
+    shared_digits,
 )
 from gradspec.symbolic.domain import Limits
-from gradspec.symbolic.enclose import Program, defined, enclose, program
-from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.neighbours import (
     beside,
     choices,
@@ -40,25 +36,14 @@ from gradspec.symbolic.neighbours import (
     limits,
     on_border,
 )
-from gradspec.symbolic.proof.prove import Search, search
 
 _REAL = (Kind.FLOAT, Kind.NOGRAD)
 _FINELY = 4
 """Points at which two sides that are not proved equal are compared in many digits."""
 
-_MOST = 12  # thresholds
-_BASES = 3  # points from which a threshold is looked for
-_ELEMENTS = 2  # of a value with axes, in which one is looked for
-_HALVINGS = 40
-_GRID = sorted(
-    Fraction(s) for s in (0, *(x for k in range(-4, 9) for x in (2.0**k, -(2.0**k))))
-)
-_STEPS = {
-    row.name: row.zero_from + 1 or Fraction(1)
-    for row in rows()
-    if row.zero_from is not None
-}
-"""The lowest positive points at which step functions jump."""
+_BASES = 3  # points at which a parameter is moved to an end of its range
+_FACTORS = (0, Fraction(1, 2**100), 2**20, -(2**10), 2**120, -(2**120))
+"""Multiples of an upstream gradient."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +160,7 @@ def examine(claim: Claim, points: Iterable[Point]) -> Evidence:
     rounded: list[Comparison] = []
     for point, seen in evidence:
         match seen.relation:
-            case Relation.DIFFERENT if meets(claim.declared, claim.derived, point):
+            case Relation.DIFFERENT if _is_rounded(claim, point, seen):
                 rounded.append(seen)
             case Relation.DIFFERENT if on_border(borders, point):
                 kinks.append((point, seen))
@@ -190,6 +175,10 @@ def examine(claim: Claim, points: Iterable[Point]) -> Evidence:
             return Evidence(claim, evidence, (point, seen))
     for point, seen in kinks:
         ends = limits(claim.derived, point, claim.input.name, claim.instance.assumed)
+        if not ends and not on_border(
+            (*claim.instance.forward.values(), claim.derived), point
+        ):
+            return Evidence(claim, evidence, (point, seen))  # only the declared side
         if ends and not lies_between(seen.left, ends):
             if _is_each_slope(claim, point, seen, ends):
                 continue
@@ -203,20 +192,30 @@ def examine(claim: Claim, points: Iterable[Point]) -> Evidence:
     return Evidence(claim, evidence, hole=hole, rounded=tuple(rounded))
 
 
+def _is_rounded(claim: Claim, point: Point, seen: Comparison) -> bool:
+    """True of a difference that the rounding of long decimals explains, and that is
+    small: they must not be amplified."""
+    if not meets(claim.declared, claim.derived, point):
+        return False
+    digits = shared_digits(seen.left, seen.right)
+    return digits >= ROUNDED
+
+
 def everywhere(claim: Claim) -> Iterator[Point]:
-    """The sample, thresholds that only one of the two has, and huge and tiny upstream
-    gradients if it is not plainly linear (a clipped gradient is the derivative as long
-    as it is small)."""
+    """The sample; and upstream gradients of every size if the declared cotangent is not
+    plainly linear in them (a clipped one is the derivative as long as it is small)."""
     yield from claim.instance.points
-    reals = tuple(i.name for i in claim.instance.rule.inputs if i.kind in _REAL)
-    both = claim.declared, claim.derived
-    yield from _probes(*both, claim.instance.points, reals, claim.instance.assumed)
     upstream = claim.instance.upstream
     if is_linear(claim.declared, frozenset(upstream)):
         return
     for point in claim.instance.points[:4]:
-        for factor in (2**20, -(2**10)):
+        for factor in _FACTORS:
             yield {**point, **{name: factor * point[name] for name in upstream}}
+        first = point[upstream[0]]
+        signs = ((1, 1), (1, -1)) if len(upstream) > 1 else ()
+        for even, odd in signs:
+            values = (first * (odd if k % 2 else even) for k in range(len(upstream)))
+            yield {**point, **dict(zip(upstream, values, strict=True))}
 
 
 def hole_at_end(claim: Claim) -> tuple[Point, Comparison] | None:
@@ -287,101 +286,3 @@ def far_apart(seen: Evidence) -> tuple[Point, Comparison] | None:
         if finer is not None and not on_border(borders, point):
             return point, finer
     return None
-
-
-def prove(claim: Claim, effort: Effort) -> Search:
-    """A proof of the claim, if one is found with so much effort."""
-    return search(
-        claim.declared,
-        claim.derived,
-        claim.instance.assumed,
-        effort,
-        wrt=claim.input.name,
-        whole=claim.instance.whole,
-    )
-
-
-# --- thresholds --------------------------------------------------------------------------
-
-
-def _probes(
-    declared: Expr,
-    derived: Expr,
-    points: tuple[Point, ...],
-    reals: tuple[str, ...],
-    assumed: tuple[Expr, ...],
-) -> Iterator[Point]:
-    """Both sides of the thresholds that one of two expressions has in a real input."""
-    one, two = _gaps(declared), _gaps(derived)
-    apart = [gap for gap in (*one, *two) if (gap in one) != (gap in two)]
-    for gap in apart[:_MOST]:
-        compiled = program(gap)
-        for point in points[:_BASES]:
-            for name in _some(name for name in reals if name in names(gap)):
-                for near in _sides(compiled, point, name):
-                    if all(enclose(c, near) is True for c in assumed):
-                        yield near
-
-
-def _some(found: Iterable[str]) -> Iterator[str]:
-    """All names, but only a few elements of one vector or matrix: they have the same
-    role."""
-    counts: Counter[str] = Counter()
-    for name in found:
-        counts[stem(name)] += 1
-        if stem(name) == name or counts[stem(name)] <= _ELEMENTS:
-            yield name
-
-
-def _gaps(expr: Expr) -> dict[Expr, None]:
-    """Expressions that are 0 where ``expr`` changes its branch; one jump of each
-    step."""
-    found: dict[Expr, None] = {}
-    for left, right in borders(expr):
-        found[Apply("sub", (left, right))] = None
-    for node in nodes(expr):
-        if isinstance(node, Apply) and node.op in _STEPS:
-            found[Apply("sub", (node.args[0], Const(_STEPS[node.op])))] = None
-    return found
-
-
-def _sides(gap: Program, point: Point, name: str) -> Iterator[Point]:
-    """Two very close points between which the gap changes its sign, if any."""
-    bracket = _bracket(gap, point, name)
-    if bracket is None:
-        return
-    low, high = bracket
-    sign = _sign(gap, {**point, name: low})
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        seen = _sign(gap, {**point, name: middle})
-        if seen is None or seen == 0:
-            hair = max(abs(middle), Fraction(1)) / 2**_HALVINGS
-            low, high = middle - hair, middle + hair
-            break
-        low, high = (middle, high) if seen == sign else (low, middle)
-    yield {**point, name: low}
-    yield {**point, name: high}
-
-
-def _bracket(gap: Program, point: Point, name: str) -> tuple[Fraction, Fraction] | None:
-    """Neighbours on a coarse grid between which the sign changes."""
-    last: tuple[Fraction, int] | None = None
-    for value in _GRID:
-        sign = _sign(gap, {**point, name: value})
-        if not sign:
-            continue
-        if last is not None and last[1] != sign:
-            return last[0], value
-        last = value, sign
-    return None
-
-
-def _sign(gap: Program, point: Point) -> int | None:
-    """The sign of the gap; None where it is undefined or not decided."""
-    ball = gap.run(point)[0]
-    if not defined(ball) or ball is True or ball is False:
-        return None
-    if ball > 0:
-        return 1
-    return -1 if ball < 0 else (0 if ball.is_zero() else None)

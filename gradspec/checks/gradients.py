@@ -24,10 +24,11 @@ from gradspec.checks.evidence import (
     examine,
     far_apart,
     hole_at_end,
-    prove,
 )
 from gradspec.checks.instances import Instance, Instances, Point, stem
-from gradspec.derive.chain import Underivable
+from gradspec.checks.proofs import is_defined, prove
+from gradspec.checks.regions import reach
+from gradspec.derive.chain import Underivable, is_linear
 from gradspec.derive.indexed import (
     closed_cotangent,
     indexed_cotangents,
@@ -46,7 +47,6 @@ from gradspec.ir.rule import (
     Status,
     Verdict,
 )
-from gradspec.ir.tidy import tidy
 from gradspec.ir.unroll import Gap, axis_names, unroll
 from gradspec.ir.walk import follows_surrogate, memo, names, size
 from gradspec.symbolic.compare import Comparison, Relation, compare, relative_digits
@@ -125,8 +125,9 @@ def _judge(
     seen: list[Evidence] = []
     # What the index calculus has proved is looked at by means that know no indices, too:
     # a fault of the calculus would show nearly everywhere.
+    always = (*known.always, *known.further)
     for instance in known.always if equal else known.every:
-        if looking.steps < 0 and instance not in known.always:
+        if looking.steps < 0 and instance not in always:
             continue
         for claim in _claims(variable, instance):
             looking.take(1 + (size(claim.declared) + size(claim.derived)) // _LOOK)
@@ -138,6 +139,9 @@ def _judge(
     for claim in _claims(variable, usual):
         at_break = wording.broken(claim, met)
         if at_break is not None:
+            beside = reach(claim).evidence  # a threshold is wrong on one side, too
+            if beside.refuted is not None:
+                return _refuted(beside, beside.refuted, known)
             return _at_a_point(claim, at_break)
     outside = next((one for one in seen if one.outside is not None), None)
     if outside is not None:
@@ -149,6 +153,18 @@ def _judge(
         verdict = _proved(rule, equal, verdict, seen, known, Effort.of(budget))
     if verdict.status is Status.PROVED or not any(i.points for i in known.every):
         return Judgement(verdict, found)
+    if known.unreached is not None:
+        return Judgement(
+            verdict,
+            (*found, wording.unreached_size(rule, variable, entry, known.unreached)),
+        )
+    if verdict.sizes:
+        return Judgement(verdict, found)
+    upstream = frozenset(usual.upstream)
+    if not all(
+        is_linear(claim.declared, upstream) for claim in _claims(variable, usual)
+    ):
+        return Judgement(verdict, (*found, wording.not_linear(rule, variable, entry)))
     return _confirmed(rule, variable, entry, known, seen, Judgement(verdict, found))
 
 
@@ -179,7 +195,8 @@ def _confirmed(
         claims = tuple(_claims(variable, instance))
         some = claims[:: max(1, len(claims) // _CONFIRMED)]
         more = [examine(claim, further(claim)) for claim in some]
-        for one in more:
+        reached = [reach(claim) for claim in some] if instance in known.always else []
+        for one in (*more, *(r.evidence for r in reached)):
             if one.refuted is not None:
                 return _refuted(one, one.refuted, known)
             if one.outside is not None:
@@ -188,6 +205,12 @@ def _confirmed(
             apart = None if one.rounded else far_apart(one)
             if apart is not None:
                 return _refuted(one, apart, known)
+        for region in reached:
+            if region.missed is not None:
+                claim, gap = region.evidence.claim, region.missed.gap
+                return Judgement(
+                    judged.verdict, (*found, wording.unreached(claim, gap))
+                )
         done += more
         if more and all(is_enough(one.claim, one.supporting) for one in more):
             break
@@ -366,7 +389,8 @@ def _proved(
 ) -> Verdict:
     """A proof for every size, else for every element at every small size, else
     unchanged."""
-    if equal:
+    smallest = [one.claim for one in seen if one.claim.instance is known.first]
+    if equal and all(is_defined(claim, effort) for claim in smallest):
         sizes = "every size" if axis_names(rule) else ""
         return replace(
             verdict, status=Status.PROVED, method="index calculus", sizes=sizes
@@ -385,11 +409,13 @@ def _proved(
         if found.proof.assumed and not verdict.on_domain:
             verdict = replace(verdict, on_domain=True)
             assumed = _needed(claim, found.proof)
+    # What is proved at small sizes is not proved.
+    has_sizes = bool(axis_names(rule))
     return replace(
         verdict,
-        status=Status.PROVED,
+        status=Status.AGREES if has_sizes else Status.PROVED,
         method=" and ".join(sorted(methods)),
-        sizes=f"sizes 1 to {known.largest}" if axis_names(rule) else "",
+        sizes=f"sizes 1 to {known.largest}" if has_sizes else "",
         assumed=assumed,
     )
 
@@ -399,8 +425,9 @@ def _needed(claim: Claim, proof: Proof) -> tuple[str, ...]:
     rule = claim.instance.rule
     used = [a for a in rule.assumes if not a.indices]
     wrt, whole = frozenset((claim.input.name,)), claim.instance.whole
-    declared, derived = tidy(claim.declared), tidy(claim.derived)
-    prover = Prover(declared, derived, wrt, whole, Effort.of(_PRUNING))
+    given = tuple(claim.instance.forward.values())
+    sides = claim.declared, claim.derived
+    prover = Prover(*sides, wrt, whole, Effort.of(_PRUNING), given)
     for one in tuple(used) if len(used) > 1 else ():
         rest = [a for a in used if a is not one]
         given = tuple(a.condition for a in rest)

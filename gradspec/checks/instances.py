@@ -13,6 +13,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TypeAlias
 
+from gradspec.checks.sizes import further_sizes
 from gradspec.derive.chain import Underivable
 from gradspec.derive.vjp import cotangents
 from gradspec.ir import unroll as sizes
@@ -135,6 +136,17 @@ class Instances:
         every = (self._at(wished)[0] for wished in sizes.larger(self._rule))
         return next(filter(None, every), ())[-2:]
 
+    @cached_property
+    def further(self) -> tuple[Instance, ...]:
+        """Those at which a condition on indices or sizes has another truth."""
+        return tuple(self._of(further_sizes(self._rule)))
+
+    @property
+    def unreached(self) -> Sizes | None:
+        """Sizes of which the same is true, too large for an instance."""
+        every = further_sizes(self._rule)
+        return next((sizes for sizes in every if not any(self._at(sizes))), None)
+
     @property
     def gaps(self) -> tuple[Gap, ...]:
         """Gaps at small sizes; those instances were left out."""
@@ -182,7 +194,7 @@ class Instances:
 
     @property
     def every(self) -> tuple[Instance, ...]:
-        return _distinct(*self.small, *self.always, *self.larger)
+        return _distinct(*self.small, *self.always, *self.larger, *self.further)
 
     @property
     def varied(self) -> tuple[Instance, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 from gradspec.checks.diagnosis.wording import assuming, left_out
 from gradspec.checks.evidence import Claim, examine
 from gradspec.checks.instances import Instance, Point, depends, number, said
-from gradspec.diagnostics import Diagnostic, Label, Severity, warning
+from gradspec.diagnostics import Diagnostic, Label, Severity, error, warning
 from gradspec.ir.expr import ZERO, Apply, Const, Expr, Ref, Select, Size
 from gradspec.ir.rule import Derived, Input, Kind, Override, Rule
 from gradspec.ir.walk import expand, inline, names, nodes, substitute, transform
@@ -161,9 +161,8 @@ def parameters(instance: Instance) -> Iterator[Diagnostic]:
 
     The usual case is a backward in terms of outputs: `slope * dy if y <= 0 else dy` is
     the gradient of a leaky ReLU as long as the slope is positive; with a negative one
-    the output does not tell any more on which side the input was. The sample that
-    refutes keeps statics to the side of their defaults (`symbolic.sampling`), so this
-    is a warning.
+    the output does not tell any more on which side the input was. (The sample keeps
+    statics to the side of their defaults: `symbolic.sampling`.)
     """
     statics = [v for v in instance.rule.inputs if v.kind is Kind.STATIC and v.default]
     declared = instance.rule.declared
@@ -205,7 +204,7 @@ def _on_one_side(
     rule = claim.instance.rule
     declared, true = decimals(seen.left, seen.right)
     outputs = [o.name for o in rule.outputs if o.name in names(claim.entry.value)]
-    return warning(
+    return error(
         "GS445",
         f"{claim.name} of {rule.name} is the derivative only for {condition}",
         rule.source,

@@ -16,7 +16,7 @@ from fractions import Fraction
 from itertools import islice
 from typing import Any
 
-from gradspec.checks.evidence import Claim, examine, prove
+from gradspec.checks.evidence import Claim, examine
 from gradspec.checks.gradients import Judgement, agreeing
 from gradspec.checks.instances import (
     Instance,
@@ -26,6 +26,7 @@ from gradspec.checks.instances import (
     said,
     stem,
 )
+from gradspec.checks.proofs import prove
 from gradspec.derive.chain import Underivable
 from gradspec.derive.vjp import cotangents, vjps
 from gradspec.diagnostics import Diagnostic, error

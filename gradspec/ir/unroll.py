@@ -543,12 +543,14 @@ def _static(variable: Input, size: int) -> list[tuple[int, ...]]:
 
 
 def _some(size: int, number: int) -> list[tuple[int, ...]]:
-    """Some index values: in order, all equal, reversed, and with repetitions."""
+    """Some index values: in order, all equal, reversed, from the end, and with
+    repetitions."""
     order = [k % size for k in range(number)]
     return [
         tuple(order),
         (0,) * number,
         tuple(reversed(order)),
+        tuple(size - 1 - k for k in order),
         tuple((2 * k + 1) % size for k in range(number)),
     ]
 

@@ -29,7 +29,9 @@ def describe(verdict: Verdict) -> str:
     name = f"d{verdict.input}"
     match verdict.status:
         case Status.AGREES:
-            return f"{name} agrees ({verdict.points} points, {verdict.digits} digits)"
+            points = f"{verdict.points} point{'s'[: verdict.points != 1]}"
+            where = _sizes(verdict)
+            return f"{name} agrees{where} ({points}, {verdict.digits} digits)"
         case Status.PROVED if verdict.on_domain:
             return f"{name} proved{_sizes(verdict)} on the assumed domain"
         case Status.PROVED:
@@ -124,7 +126,7 @@ def evidence(
 def _evidence(verdict: Verdict, witnessed: int) -> str:
     if verdict.status is Status.REFUTED:
         parts = [f"by {verdict.method} at {verdict.bits} bits"]
-    elif verdict.status is Status.PROVED:
+    elif verdict.status is Status.PROVED or verdict.sizes:
         parts = [f"by {verdict.method}", *_points(verdict)]
     else:
         parts = list(_points(verdict))

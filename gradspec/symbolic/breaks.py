@@ -15,15 +15,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from fractions import Fraction
 from functools import cache
 
-from gradspec.ir.expr import ZERO, Apply, Const, Expr, Ref, Select, apply
+from gradspec.ir.expr import ZERO, Apply, Const, Expr, Ref, Select, apply, show
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import children, memo, names, nodes, substitute
-from gradspec.primitives.lookup import formula, primitive
+from gradspec.primitives.lookup import formula, primitive, rows
 
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 RELATIONS = tuple(_FLIPPED)
+
+STEPS = {
+    row.name: row.zero_from + 1 or Fraction(1)
+    for row in rows()
+    if row.zero_from is not None
+}
+"""The lowest positive points at which step functions jump."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,30 @@ def conjuncts(condition: Expr) -> Iterator[Expr]:
             yield from conjuncts(arg)
     else:
         yield condition
+
+
+def tightened(conditions: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The conjuncts of conditions; two that leave only an equation (``a <= b, b <= a``)
+    as that."""
+    parts = tuple(dict.fromkeys(p for c in conditions for p in conjuncts(c)))
+    pairs = {pair: None for part in parts if (pair := _below(part)) is not None}
+    made: dict[Expr, None] = {}
+    for part in parts:
+        pair = _below(part)
+        if pair is None or pair[::-1] not in pairs:
+            made[part] = None
+        else:
+            made[Apply("eq", tuple(sorted(pair, key=show)))] = None
+    return tuple(made)
+
+
+def _below(part: Expr) -> tuple[Expr, Expr] | None:
+    """The smaller and the larger side of ``<=``."""
+    match part:
+        case Apply(op="le", args=(left, right)) | Apply(op="ge", args=(right, left)):
+            return left, right
+        case _:
+            return None
 
 
 @memo(256)
@@ -93,11 +125,11 @@ def borders(expr: Expr) -> tuple[tuple[Expr, Expr], ...]:
     """Pairs that are equal exactly where the expression may change its branch."""
     found: dict[tuple[Expr, Expr], None] = {}
     for node in nodes(expr):
-        found.update(dict.fromkeys(_borders(node)))
+        found.update(dict.fromkeys(borders_of(node)))
     return tuple(found)
 
 
-def _borders(node: Expr) -> Iterator[tuple[Expr, Expr]]:
+def borders_of(node: Expr) -> Iterator[tuple[Expr, Expr]]:
     """Of a comparison its sides; of a primitive the equations of its kinks."""
     match node:
         case Apply(op=op, args=(left, right)) if op in RELATIONS:

@@ -19,7 +19,7 @@ from flint import arb, arb_mat, ctx
 from gradspec.ir.expr import Apply, Expr, Ref, apply
 from gradspec.ir.rule import Input, Kind, Rule
 from gradspec.ir.walk import memo, names
-from gradspec.symbolic.breaks import Bound, bounds, conjuncts
+from gradspec.symbolic.breaks import Bound, bounds, conjuncts, tightened
 from gradspec.symbolic.enclose import defined, enclose, middle, program, to_ball
 
 _LARGEST = Fraction((1 << 24) - 1) * Fraction(2) ** 104
@@ -216,7 +216,8 @@ class Constraints:
             return None
         depth = DEPTH if self._equations else 2 * _FIRST
         extra = {n: v for aim in aims.values() for n, v in aim.items()}
-        at: dict[str, Any] = {n: to_ball(v) for n, v in (point | extra).items()}
+        with ctx.workprec(2 * depth):  # what is not moved is kept exactly
+            at: dict[str, Any] = {n: to_ball(v) for n, v in (point | extra).items()}
         bits = _FIRST
         for _ in range(_STEPS):
             with ctx.workprec(bits):
@@ -352,7 +353,8 @@ class Limits:
     """The bounds that assumptions set to each input, given those before it."""
 
     def __init__(self, rule: Rule) -> None:
-        self.conditions = tuple(a.condition for a in rule.assumes if not a.indices)
+        plain = tuple(a.condition for a in rule.assumes if not a.indices)
+        self.conditions = tightened(plain)
         self._bounds: dict[str, list[Bound]] = {i.name: [] for i in rule.inputs}
         for part in (p for c in self.conditions for p in conjuncts(c)):
             found = bounds(part)
@@ -393,11 +395,13 @@ def _is_only(bound: Bound, found: tuple[Bound, ...]) -> bool:
     return sum(other.variable == bound.variable for other in found) == 1
 
 
-def restrained(rule: Rule, conditions: tuple[Expr, ...]) -> Constraints:
-    """The assumptions of a rule without axes."""
+def restrained(
+    rule: Rule, conditions: tuple[Expr, ...], fixed: frozenset[str] = frozenset()
+) -> Constraints:
+    """The assumptions of a rule without axes; ``fixed`` inputs stay where they are."""
     tensors = frozenset(i.name for i in rule.inputs if i.kind in _REAL)
     statics = frozenset(i.name for i in rule.inputs if i.kind is Kind.STATIC)
-    return constraints(conditions, tensors, statics)
+    return constraints(conditions, tensors - fixed, statics - fixed)
 
 
 def generic(rule: Rule, count: int, seed: int = 0) -> Iterator[Values]:

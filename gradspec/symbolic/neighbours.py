@@ -133,7 +133,8 @@ def choices(expr: Expr, point: Mapping[str, Fraction]) -> tuple[Any, ...] | None
     """The finite values of ``expr`` at a point, its kinks there decided one by one;
     none where no two kinks meet, None where too many do to try them all.
     """
-    pairs = _distinct(borders_at((expr,), point))
+    own = frozenset(borders(expr))  # not those of its built-ins' meanings again
+    pairs = _distinct(tuple(p for p in borders_at((expr,), point) if p in own))
     if len(pairs) < 2:
         return ()
     if len(pairs) > _MOST:

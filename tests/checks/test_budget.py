@@ -144,7 +144,7 @@ def test_no_time_is_spent_on_emission_when_nothing_is_emitted(
 SUM = " + ".join
 NAMES = [f"x{k}" for k in range(60)]
 E6 = [f"{'exp(' * k}x{')' * k}" for k in range(6, 0, -1)]
-PROVED, REFUTED = Status.PROVED, Status.REFUTED
+AGREES, PROVED, REFUTED = Status.AGREES, Status.PROVED, Status.REFUTED
 
 ADVERSARIES = {
     "nested exponentials": ("x", E6[0], f"dy * {' * '.join(E6)}", PROVED),
@@ -173,7 +173,7 @@ ADVERSARIES = {
         "x",
         " * ".join(f"(x + {k})" for k in range(1, 201)),
         f"dy * y * ({SUM(f'1 / (x + {k})' for k in range(1, 201))})",
-        PROVED,
+        AGREES,  # at -1 to -200 it has no value, and the derivative has one
     ),
     "60 inputs": (
         ", ".join(NAMES),
@@ -229,4 +229,4 @@ def test_verdicts_do_not_depend_on_how_deep_python_may_recurse() -> None:
     finally:
         sys.setrecursionlimit(before)
     assert outcome.value is not None
-    assert outcome.value.verdicts[0].status is PROVED
+    assert outcome.value.verdicts[0].status is AGREES

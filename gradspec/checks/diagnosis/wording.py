@@ -9,7 +9,7 @@ that was not there before, and its outputs must keep their values.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -40,8 +40,8 @@ from gradspec.derive.indexed import complete, indexed_cotangents
 from gradspec.derive.shortest import shortest
 from gradspec.diagnostics import Diagnostic, Fix, Label, Outcome, error, warning
 from gradspec.ir.elements import Axes, Index, Nested, element, extent, places
-from gradspec.ir.expr import ZERO, Call, Expr, Ref
-from gradspec.ir.rule import CheckedRule, Declared, Rule
+from gradspec.ir.expr import ZERO, Call, Expr, Ref, show
+from gradspec.ir.rule import CheckedRule, Declared, Input, Rule
 from gradspec.ir.tidy import tidy
 from gradspec.ir.unroll import is_too_large
 from gradspec.ir.walk import names, nodes, size
@@ -202,6 +202,54 @@ def hole(witness: Witness) -> Diagnostic:
         f" is {decimal(witness.seen.right)}",
         help="or give the limit there with a conditional that is false at this point only",
         fixes=((left_out(rule, claim.entry.span),),),
+    )
+
+
+# --- what no point shows -------------------------------------------------------------------
+
+
+def unreached(claim: Claim, gap: Expr) -> Diagnostic:
+    """A region of the claim in which no point was found."""
+    rule = claim.instance.rule
+    return error(
+        "GS415",
+        f"{claim.name} of {rule.name} is not proved, and a branch of it is not reached",
+        rule.source,
+        claim.entry.span,
+        label=f"no point was found on one side of `{show(gap)} == 0`, nor shown not to be",
+        help="write the condition in a simpler way (solved for one input), or assume which"
+        " side holds; or leave the line out: a derived gradient is right without points",
+    )
+
+
+def unreached_size(
+    rule: Rule, variable: Input, entry: Declared, sizes: Mapping[str, int]
+) -> Diagnostic:
+    """A condition on sizes that is not reached at sizes that can be looked at."""
+    said = ", ".join(f"{axis} = {size}" for axis, size in sizes.items())
+    return error(
+        "GS415",
+        f"d{variable.name} of {rule.name} is not proved, and its sizes are too large to"
+        " look at",
+        rule.source,
+        entry.span,
+        label=f"a condition has another truth at {said}",
+        help="leave out the condition, or the line: a derived gradient is right at every"
+        " size",
+    )
+
+
+def not_linear(rule: Rule, variable: Input, entry: Declared) -> Diagnostic:
+    """A cotangent that is not seen to be linear in the upstream gradients."""
+    upstream = " and ".join(f"`d{o.name}`" for o in rule.outputs if o.takes_gradient)
+    return error(
+        "GS419",
+        f"d{variable.name} of {rule.name} is not seen to be linear in the upstream gradient",
+        rule.source,
+        entry.span,
+        label=f"{upstream} must stand once in each term, above the line and in no"
+        " condition",
+        help=f"write it as {upstream} times a factor; an `override` may be anything else",
     )
 
 

@@ -9,14 +9,14 @@ Whatever else is not known stays a kernel by itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
 from gradspec.ir.evaluate import Known, evaluate
 from gradspec.ir.expr import Expr, Key, Select
-from gradspec.primitives.lookup import primitive
+from gradspec.primitives.lookup import elementary, primitive
 from gradspec.primitives.row import Primitive
 from gradspec.symbolic.proof.kernels import (
     arc_cosine,
@@ -42,11 +42,12 @@ _MOST_STEPS = 400
 
 
 class Split(Exception):
-    """Raised where the sign of ``poly`` is needed to go on."""
+    """Raised where the sign of ``poly`` is needed to go on; ``with_border``: its zeros
+    are part of the claim."""
 
-    def __init__(self, poly: Poly) -> None:
+    def __init__(self, poly: Poly, with_border: bool = False) -> None:
         super().__init__()
-        self.poly = poly
+        self.poly, self.with_border = poly, with_border
 
 
 class Refine(Exception):
@@ -76,18 +77,25 @@ class Normal:
 
         Conditions come first: what they ask for divides regions best.
         """
+        for _ in self.taken_nodes(root, self.known):
+            pass
+        return evaluate(root, self, self.known)  # type: ignore[no-any-return]
+
+    def taken_nodes(self, root: Expr, without: Container[Key] = ()) -> Iterator[Expr]:
+        """The nodes of an expression in the branches that the region takes, conditions
+        apart."""
         todo, seen = [root], set[Key]()
         while todo:
             node = todo.pop()
-            if node.key in seen or node.key in self.known:
+            if node.key in seen or node.key in without:
                 continue
             seen.add(node.key)
+            yield node
             if isinstance(node, Select):
-                is_true = self.decided(self.of(node.condition))
+                is_true = self.decided(self.of(elementary(node.condition)))
                 todo.append(node.then if is_true else node.other)
             else:
                 todo += reversed(node.below)
-        return evaluate(root, self, self.known)  # type: ignore[no-any-return]
 
     # --- the algebra of normal forms
 
@@ -211,9 +219,9 @@ class Normal:
                 raise Split(poly)
         for poly, exponent in unknown:
             positive = poly if number > 0 else -poly
-            self.facts.assume(positive)
-            if self.facts.is_contradictory():
-                raise Empty
+            self.facts.assume(positive, closed=True)
+            if not self.facts.has_interior():
+                raise Empty if self.facts.is_empty() else NotImplementedError
             known.append((positive, exponent))
             number = abs(number)
         return number, known

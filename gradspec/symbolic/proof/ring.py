@@ -12,7 +12,7 @@ The arithmetic is FLINT's; every size is bounded, because nothing can interrupt 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd
@@ -306,24 +306,38 @@ _PI = fmpq(3141592653589793, 10**15)
 
 
 class Facts:
-    """Polynomials known to be positive, and generators that are by their nature."""
+    """Polynomials that are positive in the interior of a region, and generators that
+    are by their nature. ``closed`` are those that may be 0 on the region itself."""
 
-    def __init__(self, ring: Ring, positive: Iterable[Poly] = ()) -> None:
+    def __init__(
+        self, ring: Ring, positive: Iterable[Poly] = (), closed: Iterable[Poly] = ()
+    ) -> None:
         self.ring = ring
         self.positive: list[Poly] = list(positive)
+        self.closed: list[Poly] = list(closed)
         self.by_nature: set[int] = set()
 
     def copy(self) -> Facts:
-        twin = Facts(self.ring, self.positive)
+        twin = Facts(self.ring, self.positive, self.closed)
         twin.by_nature = self.by_nature  # shared: it holds on every region
         return twin
 
-    def assume(self, poly: Poly) -> None:
+    def assume(self, poly: Poly, closed: bool = False) -> None:
+        """``poly > 0``; ``closed``: ``poly >= 0``."""
         if not any(poly == known for known in self.positive):
             self.positive.append(poly)
+            if closed:
+                self.closed.append(poly)
+        elif not closed:
+            self.closed = [known for known in self.closed if known != poly]
 
-    def is_contradictory(self) -> bool:
-        return _infeasible(self._rows(()))
+    def has_interior(self) -> bool:
+        """False if the facts exclude an interior (True may be wrong)."""
+        return not _infeasible(self._rows(()))
+
+    def is_empty(self) -> bool:
+        """True if no point satisfies the facts, borders included."""
+        return _infeasible(self._rows((), with_borders=True))
 
     def sign(self, poly: Poly) -> int | None:
         """1, -1 or 0; None if it is not known."""
@@ -367,19 +381,27 @@ class Facts:
             return self.sign(slope if larger > 0 else rest)
         return None
 
-    def _rows(self, more: tuple[Poly, ...]) -> list[_Row]:
+    def _rows(
+        self, more: tuple[Poly, ...], with_borders: bool = False
+    ) -> list[tuple[_Row, bool]]:
         """Everything positive, also the monomials in it whose sign is known: they are
-        variables of their own to the elimination."""
-        rows = [_row(poly) for poly in (*self.positive, *more)]
-        for monomial in dict.fromkeys(m for row in rows for m in row if sum(m) > 1):
+        variables of their own to the elimination. The flag is False of what may be 0,
+        if borders count."""
+        closed = self.closed if with_borders else []
+        known = [(p, not any(p == c for c in closed)) for p in self.positive]
+        rows = [
+            (_row(poly), strict)
+            for poly, strict in (*known, *((p, True) for p in more))
+        ]
+        for monomial in _monomials(rows, lambda degree: degree > 1):
             sign, never_zero = self._term(monomial)
             if sign is not None and never_zero:
-                rows.append({monomial: sign})
-        for monomial in dict.fromkeys(m for row in rows for m in row if sum(m) == 1):
+                rows.append(({monomial: sign}, True))
+        for monomial in _monomials(rows, lambda degree: degree == 1):
             number = monomial.index(1)
             if number in self.by_nature:
-                rows.append({monomial: 1})
-            rows.extend(self._ranges(number, monomial))
+                rows.append(({monomial: 1}, True))
+            rows += [(row, not with_borders) for row in self._ranges(number, monomial)]
         return rows
 
     def _ranges(self, number: int, monomial: tuple[int, ...]) -> Iterable[_Row]:
@@ -443,13 +465,22 @@ def _row(poly: Poly) -> _Row:
     return {tuple(int(e) for e in exps): value for exps, value in poly.terms()}
 
 
-def _infeasible(rows: list[_Row]) -> bool:
-    """True if not all rows can be positive, monomials taken as free variables. (A row
-    that is only ``>= 0`` is treated as positive: a region without interior is
-    empty.)"""
+def _monomials(
+    rows: list[tuple[_Row, bool]], wanted: Callable[[int], bool]
+) -> list[tuple[int, ...]]:
+    """The monomials of the degrees that are wanted."""
+    return list(dict.fromkeys(m for row, _ in rows for m in row if wanted(sum(m))))
+
+
+def _infeasible(rows: list[tuple[_Row, bool]]) -> bool:
+    """True if not all rows can be positive (those without the flag: at least 0),
+    monomials taken as free variables."""
     while rows:
-        if any(_is_constant(row) and _constant(row) <= 0 for row in rows):
-            return True
+        for row, strict in rows:
+            if _is_constant(row):
+                value = _constant(row)
+                if value < 0 or (strict and value == 0):
+                    return True
         pivot = _pivot(rows)
         if pivot is None or len(rows) > _MOST_ROWS:
             return False
@@ -465,10 +496,10 @@ def _constant(row: _Row) -> Any:
     return next(iter(row.values()), 0)
 
 
-def _pivot(rows: list[_Row]) -> tuple[int, ...] | None:
+def _pivot(rows: list[tuple[_Row, bool]]) -> tuple[int, ...] | None:
     """The monomial whose elimination makes the fewest rows."""
     counts: dict[tuple[int, ...], list[int]] = {}
-    for row in rows:
+    for row, _ in rows:
         for monomial, value in row.items():
             if any(monomial):
                 counts.setdefault(monomial, [0, 0])[value > 0] += 1
@@ -477,15 +508,18 @@ def _pivot(rows: list[_Row]) -> tuple[int, ...] | None:
     return min(sorted(counts), key=lambda m: counts[m][0] * counts[m][1])
 
 
-def _eliminate(rows: list[_Row], pivot: tuple[int, ...]) -> list[_Row]:
-    kept = [row for row in rows if pivot not in row]
-    above = [row for row in rows if row.get(pivot, 0) > 0]
-    below = [row for row in rows if row.get(pivot, 0) < 0]
-    for up in above:
-        for down in below:
+def _eliminate(
+    rows: list[tuple[_Row, bool]], pivot: tuple[int, ...]
+) -> list[tuple[_Row, bool]]:
+    kept = [entry for entry in rows if pivot not in entry[0]]
+    above = [entry for entry in rows if entry[0].get(pivot, 0) > 0]
+    below = [entry for entry in rows if entry[0].get(pivot, 0) < 0]
+    for up, is_up_strict in above:
+        for down, is_down_strict in below:
             joined: _Row = {}
             for row, factor in ((up, -down[pivot]), (down, up[pivot])):
                 for monomial, value in row.items():
                     joined[monomial] = joined.get(monomial, 0) + factor * value
-            kept.append({m: v for m, v in joined.items() if v != 0})
+            row = {m: v for m, v in joined.items() if v != 0}
+            kept.append((row, is_up_strict or is_down_strict))
     return kept

@@ -1,0 +1,278 @@
+"""The regions into which conditionals, kinks and steps divide a claim, and a point in each.
+
+Agreement at sampled points says nothing of a branch that no point takes. So what is not
+proved has to agree in every region: along each variable the borders are isolated, and
+the claim is compared on both sides of each, and on it. A region that no point reaches
+has to be shown to be empty.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from gradspec.checks.evidence import Claim, Evidence, examine
+from gradspec.checks.instances import Instance, Point, stem
+from gradspec.ir.expr import ZERO, Apply, Const, Expr, Select
+from gradspec.ir.rule import Kind
+from gradspec.ir.walk import children, names, nodes
+from gradspec.symbolic.breaks import RELATIONS, STEPS, borders_of
+from gradspec.symbolic.compare import Relation
+from gradspec.symbolic.domain import Limits, drawing, restrained
+from gradspec.symbolic.enclose import defined, enclose, program
+from gradspec.symbolic.limit import Effort
+from gradspec.symbolic.proof.prove import Exclusion, domain_of
+from gradspec.symbolic.signs import sign_of, signs
+
+_LINES = 192
+"""Lines along which a claim is searched."""
+
+_BASES = 3
+_EXCLUDING = 1.0  # of a budget, to show that a region is empty
+_TRIES = 4  # to meet the assumptions
+_ELEMENTS = 2
+"""Elements of one vector or matrix along which a border is looked for: they have the
+same role."""
+
+_MOST_PATHS = 200
+_WHOLE = (Kind.INT, Kind.STATIC_INT)
+
+_GROUPS = {
+    "lt": ((-1,), (0, 1)),
+    "le": ((-1, 0), (1,)),
+    "gt": ((1,), (-1, 0)),
+    "ge": ((0, 1), (-1,)),
+    "eq": ((0,), (-1, 1)),
+    "ne": ((0,), (-1, 1)),
+}
+"""Signs of a difference that a comparison does not tell apart."""
+
+_JUMPS = ("sign", "heaviside")
+"""Steps with a value of their own where they jump."""
+
+
+@dataclass(frozen=True, slots=True)
+class Border:
+    """An expression that is 0 where a node changes its form, the conditions under which
+    the node counts, and the signs on which its form is one."""
+
+    gap: Expr
+    path: tuple[tuple[Expr, bool], ...]
+    groups: tuple[tuple[int, ...], ...]
+
+    def holds(self, point: Point) -> bool:
+        return all(enclose(c, point) is wanted for c, wanted in self.path)
+
+
+def borders(expr: Expr) -> tuple[Border, ...]:
+    """The borders of an expression, outer conditions first."""
+    found: dict[Border, None] = {}
+    todo: list[tuple[Expr, tuple[tuple[Expr, bool], ...]]] = [(expr, ())]
+    seen = set(todo)
+    for node, path in todo:
+        if len(seen) > _MOST_PATHS:
+            break
+        # What is below an equation that holds is a set without interior.
+        is_thin = any(truth and _is_equation(c) for c, truth in path)
+        found.update(dict.fromkeys(() if is_thin else _of_node(node, path)))
+        below = [(child, path) for child in children(node)]
+        if isinstance(node, Select):
+            taken = ((*path, (node.condition, truth)) for truth in (True, False))
+            below[1:] = zip((node.then, node.other), taken, strict=True)
+        fresh = [pair for pair in below if pair not in seen]
+        seen.update(fresh)
+        todo += fresh
+    return tuple(found)
+
+
+def _of_node(node: Expr, path: tuple[tuple[Expr, bool], ...]) -> Iterator[Border]:
+    match node:
+        case Apply(op=op, args=(left, right)) if op in RELATIONS:
+            yield Border(Apply("sub", (left, right)), path, _GROUPS[op])
+        case Apply(op=op, args=(arg,)) if op in STEPS:
+            gap = Apply("sub", (arg, Const(STEPS[op])))
+            yield Border(gap, path, ((-1,), (0, 1)))
+        case Apply(op=op):
+            groups = ((-1,), (0,), (1,)) if op in _JUMPS else ((-1,), (1,))
+            for left, right in borders_of(node):
+                yield Border(Apply("sub", (left, right)), path, groups)
+        case _:
+            return
+
+
+def _is_equation(condition: Expr) -> bool:
+    return isinstance(condition, Apply) and condition.op == "eq"
+
+
+def _edges(claim: Claim) -> Iterator[Border]:
+    """The ends of the domain of operations that only the declared side has."""
+    shared = frozenset(nodes(claim.derived))
+    for node in nodes(claim.declared):
+        domain = None if node in shared else domain_of(node)
+        if domain is not None:
+            for border in borders(domain):
+                is_order = border.groups != _GROUPS["ne"]
+                # A single point is looked for, and need not exist.
+                yield border if is_order else replace(border, groups=())
+
+
+# --- a point in each ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The evidence at points of every region that was found; ``missed`` is a border
+    with a region that has no point and is not known to be empty."""
+
+    evidence: Evidence
+    missed: Border | None = None
+
+
+def reach(claim: Claim) -> Reached:
+    """The claim compared in every region of its borders."""
+    both = borders(claim.declared) + borders(claim.derived)
+    wanted = tuple(dict.fromkeys((*both, *_edges(claim))))
+    if not wanted:
+        return Reached(Evidence(claim, ()))
+    search = _Search(claim)
+    for border in wanted:
+        search.along(border, search.bases[:1])
+    for border in wanted:
+        if not search.is_covered(border, search.points):
+            search.along(border, search.bases[1:])
+    evidence = examine(claim, search.points)
+    if evidence.refuted is not None or evidence.outside is not None:
+        return Reached(evidence)
+    # What differs and is not refuted is at a kink, or off by the rounding of a number.
+    seen = [p for p, s in evidence.comparisons if s.relation is not Relation.UNDECIDED]
+    missed = (b for b in wanted if not search.is_covered(b, seen))
+    return Reached(evidence, next(missed, None))
+
+
+def is_always_true(instance: Instance, condition: Expr) -> bool:
+    """True if a condition on one input holds at every float that is assumed (and at
+    every real number up to the roots between two floats)."""
+    rule = instance.rule
+    free = [i for i in rule.inputs if i.name in names(condition)]
+    if len(free) != 1 or free[0].kind is Kind.BOOL:
+        return False
+    name = free[0].name
+    room = Limits(rule).room(name, {})
+    for border in borders(condition):
+        found = signs(program(border.gap), name, {}, room, free[0].kind in _WHOLE)
+        points = ({name: value} for value in found.points)
+        if not found.is_whole or not all(
+            enclose(condition, p, 320) is True for p in points
+        ):
+            return False
+    return True
+
+
+class _Search:
+    """Points of one claim, and the lines that are known as a whole."""
+
+    def __init__(self, claim: Claim) -> None:
+        self.claim, self.instance = claim, claim.instance
+        rule = claim.instance.rule
+        self.limits = Limits(rule)
+        self.bases = list(claim.instance.points[:_BASES])
+        self.points: list[Point] = []
+        self.whole: dict[Expr, bool] = {}
+        self.lines = 0
+        numbers = (i for i in rule.inputs if i.kind is not Kind.BOOL)
+        self.kinds = {i.name: i.kind for i in numbers}
+
+    def along(self, border: Border, bases: list[Point]) -> None:
+        """Add the points at the border along each of its variables."""
+        compiled = program(border.gap)
+        free = tuple(n for n in self.kinds if n in names(border.gap))
+        for name in few_elements(free):
+            room = self.limits.room(name, {})
+            is_integer = self.kinds[name] in _WHOLE
+            for base in bases:
+                if self.lines == _LINES:
+                    return
+                self.lines += 1
+                found = signs(compiled, name, base, room, is_integer)
+                if len(free) == 1:
+                    self.whole[border.gap] = found.is_whole
+                self._add(border, name, base, found.points)
+
+    def _add(
+        self, border: Border, name: str, base: Point, values: tuple[Fraction, ...]
+    ) -> None:
+        signs_seen: set[int | None] = set()
+        for value in values:
+            point = self._inside({**base, name: value}, name)
+            if point is None:
+                if self._is_coupled(name):
+                    self.whole[border.gap] = False
+                continue
+            self.points.append(point)
+            sign = _sign(border, point)
+            if sign not in signs_seen and border.holds(point):
+                signs_seen.add(sign)
+                self.bases.append(point)
+
+    def _inside(self, point: Point, name: str) -> Point | None:
+        """The point, or one with this value of the variable at which the assumptions
+        hold."""
+        if self.instance.is_assumed(point):
+            return point
+        conditions, fixed = self.limits.conditions, frozenset((name,))
+        inside = restrained(self.instance.rule, conditions, fixed)
+        tries = (inside.settle(dict(point), drawing(k, 89, 0)) for k in range(_TRIES))
+        return next((settled for settled in tries if settled is not None), None)
+
+    def _is_coupled(self, name: str) -> bool:
+        """True if an assumption speaks of the variable and another one."""
+        every = map(names, self.limits.conditions)
+        return any(name in used and len(used) > 1 for used in every)
+
+    def is_covered(self, border: Border, seen: list[Point]) -> bool:
+        """True if each region at a border has a point, or is empty."""
+        met = {_sign(border, point) for point in seen if border.holds(point)}
+        missing = [group for group in border.groups if met.isdisjoint(group)]
+        if not missing:
+            return True
+        free = names(border.gap) | names_of(border.path)
+        one_variable = len(free & set(self.kinds)) <= 1
+        alike = (g for g in self.whole if names(g) <= free)
+        if one_variable and all(self.whole[gap] for gap in alike):
+            return True
+        return all(self._is_empty(border, group) for group in missing)
+
+    def _is_empty(self, border: Border, group: tuple[int, ...]) -> bool:
+        op = next(
+            op
+            for op, groups in _GROUPS.items()
+            if groups[0] == group or groups[1] == group
+        )
+        holds = _GROUPS[op][0] == group
+        fact = (Apply(op, (border.gap, ZERO)), holds)
+        conditions = (*border.path, fact)
+        effort = Effort.of(_EXCLUDING)
+        exclusion = Exclusion(conditions, self.instance.whole, effort)
+        return exclusion.proof(self.instance.assumed) is not None
+
+
+def few_elements(found: Iterable[str]) -> Iterator[str]:
+    """All names, but only a few elements of one vector or matrix."""
+    counts: Counter[str] = Counter()
+    for name in found:
+        counts[stem(name)] += 1
+        if stem(name) == name or counts[stem(name)] <= _ELEMENTS:
+            yield name
+
+
+def names_of(path: tuple[tuple[Expr, bool], ...]) -> frozenset[str]:
+    return frozenset().union(*(names(condition) for condition, _ in path))
+
+
+def _sign(border: Border, point: Point) -> int | None:
+    ball = program(border.gap).run(point, 320)[0]
+    if defined(ball) and ball.contains(0):
+        return 0
+    return sign_of(ball)

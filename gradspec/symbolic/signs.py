@@ -1,0 +1,173 @@
+"""The signs of an expression along one variable: a point for each, exact zeros, and
+whether any float is left out.
+
+Intervals on which ball arithmetic decides the sign are done; the others are halved until
+no float lies between their ends, nearest to 0 first. Both ends of what is left are
+points on the two sides of a root, as near to it as floats come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from heapq import heapify, heappop, heappush
+from itertools import pairwise
+from math import ceil, floor
+from typing import Any
+
+from flint import arb, ctx, fmpq
+
+from gradspec.symbolic.domain import Range
+from gradspec.symbolic.enclose import Program, defined
+
+TESTS = 1200
+"""Intervals that are looked at along one line."""
+
+_MOST = 6  # roots
+_LARGEST = Fraction(2) ** 127
+_LEAST = Fraction(1, 2**150)
+"""Floats of single precision lie between 2**-149 and 2**128."""
+
+_NARROW = Fraction(1, 2**54)
+_BITS, _MORE_BITS = 64, 320
+_INTEGERS = Fraction(2**31 - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """Values of the variable: roots, their neighbours and numbers between them;
+    ``is_whole``: an expression of this variable alone has no other sign at any
+    float."""
+
+    points: tuple[Fraction, ...]
+    is_whole: bool
+
+
+def signs(
+    gap: Program,
+    variable: str,
+    base: Mapping[str, Fraction],
+    room: Range,
+    is_integer: bool,
+) -> Signs:
+    """The signs of ``gap`` for values of the variable in ``room``."""
+    line = _Line(gap, variable, base, is_integer)
+    waiting = line.start(room)
+    points: list[Fraction] = [end for pair in waiting for end in pair]
+    roots = 0
+    queue = [(_distance(pair), pair) for pair in waiting]
+    heapify(queue)
+    for _ in range(TESTS):
+        if not queue or roots == _MOST:
+            break
+        _, (low, high) = heappop(queue)
+        if line.sign(low, high) is not None:
+            continue
+        centre = line.between(low, high)
+        if centre is None:
+            points += [low, *line.roots(low, high), high]
+            roots += 1
+            continue
+        for part in ((low, centre), (centre, high)):
+            heappush(queue, (_distance(part), part))
+    ends = sorted(set(points))
+    between = (line.between(low, high) for low, high in pairwise(ends))
+    points += [centre for centre in between if centre is not None]
+    return Signs(tuple(dict.fromkeys(points)), not queue)
+
+
+def _distance(interval: tuple[Fraction, Fraction]) -> tuple[Fraction, Fraction]:
+    """From 0; of two that are alike the positive one first."""
+    low, high = interval
+    return (Fraction(0) if low < 0 < high else min(abs(low), abs(high))), -high
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """An expression as a function of one variable."""
+
+    gap: Program
+    variable: str
+    base: Mapping[str, Fraction]
+    is_integer: bool
+
+    def start(self, room: Range) -> list[tuple[Fraction, Fraction]]:
+        """The room in a few intervals, each of one sign and order of magnitude."""
+        largest = _INTEGERS if self.is_integer else _LARGEST
+        low = -largest if room.low is None else room.low
+        high = largest if room.high is None else room.high
+        if self.is_integer:
+            low, high = Fraction(ceil(low)), Fraction(floor(high))
+        else:
+            if room.low is not None and not room.low_inside:
+                low += max(abs(low) * _NARROW, _LEAST)
+            if room.high is not None and not room.high_inside:
+                high -= max(abs(high) * _NARROW, _LEAST)
+        inner = (v for v in (-1, -_LEAST, _LEAST, 1) if low < v < high)
+        wanted = (v for v in inner if not self.is_integer or v in (-1, 1))
+        ends = (low, *map(Fraction, wanted), high)
+        return list(pairwise(ends)) if low < high else [(low, high)] * (low == high)
+
+    def between(self, low: Fraction, high: Fraction) -> Fraction | None:
+        """A number inside, in the middle of the exponents if they differ; None if
+        there is no float."""
+        if self.is_integer:
+            centre = Fraction(floor((low + high) / 2))
+            return centre if low < centre else None
+        if high - low <= max(abs(low), abs(high)) * _NARROW or high - low <= 2 * _LEAST:
+            return None
+        small, large = sorted((abs(low), abs(high)))
+        if low < 0 < high or large < 4 * small:
+            return (low + high) / 2
+        bits = (
+            (small.numerator.bit_length() - small.denominator.bit_length())
+            if small
+            else -150
+        )
+        top = large.numerator.bit_length() - large.denominator.bit_length()
+        size = Fraction(2) ** ((bits + top) // 2)
+        size = size if small < size < large else (small + large) / 2
+        return size if low >= 0 else -size
+
+    def sign(self, low: Fraction, high: Fraction) -> int | None:
+        """The sign on an interval; None if balls do not decide it."""
+        is_narrow = high - low < Fraction(1, 2**20) * max(abs(low), abs(high))
+        bits = _MORE_BITS if is_narrow else _BITS
+        with ctx.workprec(bits):
+            ball = arb(_exact((low + high) / 2), _exact((high - low) / 2))
+        return sign_of(self.gap.run({**self.base, self.variable: ball}, bits)[0])
+
+    def roots(self, low: Fraction, high: Fraction) -> list[Fraction]:
+        """The simplest number in the interval, if it is a root."""
+        value = low if self.is_integer else _simplest(low, high)
+        there = self.gap.run({**self.base, self.variable: value}, _MORE_BITS)[0]
+        return [value] if defined(there) and there.contains(0) else []
+
+
+def sign_of(ball: Any) -> int | None:
+    """The sign of all of a ball: -1, 0 or 1; None if it is not one, or not defined."""
+    if not isinstance(ball, arb) or not ball.is_finite():
+        return None
+    if ball.is_zero():
+        return 0
+    return 1 if ball > 0 else -1 if ball < 0 else None
+
+
+def _exact(value: Fraction) -> Any:
+    return fmpq(value.numerator, value.denominator)
+
+
+def _simplest(low: Fraction, high: Fraction) -> Fraction:
+    """The fraction with the least denominator in an interval (by the tree of Stern and
+    Brocot)."""
+    if low <= 0 <= high:
+        return Fraction(0)
+    if high < 0:
+        return -_simplest(-high, -low)
+    whole = floor(low)
+    if whole == low:
+        return low
+    if whole + 1 <= high:
+        return Fraction(whole + 1)
+    return whole + 1 / _simplest(1 / (high - whole), 1 / (low - whole))
