@@ -6,7 +6,7 @@ A rule is checked as its instances at small sizes; an elementwise rule has one i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -41,7 +41,6 @@ OF_RULE: tuple[Callable[[Rule], Iterable[Diagnostic]], ...] = (
 
 OF_ELEMENTS: tuple[Callable[[Instance], Iterable[Diagnostic]], ...] = (
     lints.vanishing,
-    lints.parameters,
     lints.surrogates,
     lints.overrides,
     lints.ties,
@@ -97,14 +96,11 @@ def examined(rule: Rule, budget: float) -> Outcome[CheckedRule]:
 
 
 def _outcome(
-    rule: Rule, judgements: tuple[Judgement, ...], others: Sequence[Diagnostic]
+    rule: Rule, judgements: tuple[Judgement, ...], others: Iterable[Diagnostic]
 ) -> Outcome[CheckedRule]:
     judged = {one.verdict.input: one.verdict for one in judgements}
     verdicts = tuple(judged.get(v.input, v) for v in _unexamined(rule))
-    judged_found = [d for one in judgements for d in one.found]
-    on_one_side = {d.labels[0].span for d in others if d.code == "GS445"}
-    # GS445 names the parameter, and the assumption that is missing.
-    found = [*others, *(d for d in judged_found if d.labels[0].span not in on_one_side)]
+    found = [*others, *(d for one in judgements for d in one.found)]
     found += _stopped(rule, verdicts)
     found.sort(key=lambda d: d.labels[0].span.start if d.labels else 0)
     return Outcome(CheckedRule(rule, verdicts), tuple(found))

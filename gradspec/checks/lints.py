@@ -5,20 +5,19 @@ ties of steps."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from gradspec.checks.diagnosis.wording import assuming, left_out
-from gradspec.checks.evidence import Claim, examine
-from gradspec.checks.instances import Instance, Point, depends, number, said
-from gradspec.diagnostics import Diagnostic, Label, Severity, error, warning
+from gradspec.checks.diagnosis.wording import left_out
+from gradspec.checks.instances import Instance, Point, depends, said
+from gradspec.diagnostics import Diagnostic, Label, Severity, warning
 from gradspec.ir.expr import ZERO, Apply, Const, Expr, Ref, Select, Size
-from gradspec.ir.rule import Derived, Input, Kind, Override, Rule
+from gradspec.ir.rule import Derived, Override, Rule
 from gradspec.ir.walk import expand, inline, names, nodes, substitute, transform
 from gradspec.primitives.lookup import primitive, rows
 from gradspec.symbolic.breaks import borders, solutions
-from gradspec.symbolic.compare import Comparison, Relation, compare, decimals
+from gradspec.symbolic.compare import Relation, compare
 from gradspec.symbolic.enclose import defined, enclose, program
 
 # --- names -------------------------------------------------------------------------------
@@ -148,74 +147,6 @@ def _vanishes(instance: Instance, gradient: Expr) -> bool:
     compiled = program(gradient)
     values = [compiled.run(point)[0] for point in instance.points]
     return bool(values) and all(defined(value) and value.is_zero() for value in values)
-
-
-# --- parameters ---------------------------------------------------------------------------
-
-_POINTS = 10
-"""Points at which a parameter is varied."""
-
-
-def parameters(instance: Instance) -> Iterator[Diagnostic]:
-    """A declared gradient that is right only on the default's side of 0 or 1.
-
-    The usual case is a backward in terms of outputs: `slope * dy if y <= 0 else dy` is
-    the gradient of a leaky ReLU as long as the slope is positive; with a negative one
-    the output does not tell any more on which side the input was. (The sample keeps
-    statics to the side of their defaults: `symbolic.sampling`.)
-    """
-    statics = [v for v in instance.rule.inputs if v.kind is Kind.STATIC and v.default]
-    declared = instance.rule.declared
-    for variable in (i for i in instance.rule.inputs if i.name in declared):
-        derived, entry = instance.derived.get(variable.name), declared[variable.name]
-        if derived is None:
-            continue
-        stated = instance.stated[variable.name]
-        claim = Claim(instance, variable, entry, stated, derived)
-        for static in statics:
-            if static.name in names(derived):
-                yield from _elsewhere(claim, static)
-
-
-def _elsewhere(claim: Claim, static: Input) -> Iterator[Diagnostic]:
-    usual = claim.instance.points[:_POINTS]
-    if examine(claim, usual).refuted is not None:
-        return  # refuted as it is
-    for condition, move in _moves(static):
-        moved = ({**p, static.name: move(p[static.name])} for p in usual)
-        found = examine(claim, filter(claim.instance.is_inside, moved)).refuted
-        if found is not None and found[1].relation is Relation.DIFFERENT:
-            yield _on_one_side(claim, static, condition, *found)
-            return
-
-
-def _moves(static: Input) -> Iterator[tuple[str, Callable[[Fraction], Fraction]]]:
-    """Moves to the other side of 0 or 1, each with the condition that excludes it."""
-    default = static.default or Fraction(0)
-    yield f"{static.name} {'>' if default > 0 else '<'} 0", lambda value: -value
-    if default > 0:
-        side = "<" if default < 1 else ">="
-        yield f"{static.name} {side} 1", lambda value: 1 / value if value else value
-
-
-def _on_one_side(
-    claim: Claim, static: Input, condition: str, point: Point, seen: Comparison
-) -> Diagnostic:
-    rule = claim.instance.rule
-    declared, true = decimals(seen.left, seen.right)
-    outputs = [o.name for o in rule.outputs if o.name in names(claim.entry.value)]
-    return error(
-        "GS445",
-        f"{claim.name} of {rule.name} is the derivative only for {condition}",
-        rule.source,
-        claim.entry.span,
-        label=f"gives {declared} at {said(point, claim.shown)}, where the derivative is"
-        f" {true}",
-        notes=[f"`{o}` does not tell the inputs apart there" for o in outputs],
-        fixes=((assuming(rule, condition),),),
-        help=f"or write {claim.name} in terms of the inputs (the default is"
-        f" {number(static.default or point[static.name])})",
-    )
 
 
 # --- surrogates and overrides ------------------------------------------------------------
