@@ -17,7 +17,7 @@ from gradspec.checks.evidence import Claim, Evidence, examine
 from gradspec.checks.instances import Instance, Point, stem
 from gradspec.ir.expr import ZERO, Apply, Const, Expr, Select
 from gradspec.ir.rule import Kind
-from gradspec.ir.walk import children, names, nodes
+from gradspec.ir.walk import children, names, nodes, size
 from gradspec.symbolic.breaks import RELATIONS, STEPS, borders_of
 from gradspec.symbolic.compare import Relation
 from gradspec.symbolic.domain import Limits, drawing, restrained
@@ -28,6 +28,10 @@ from gradspec.symbolic.signs import sign_of, signs
 
 _LINES = 192
 """Lines along which a claim is searched."""
+
+_LARGEST = 250
+"""Nodes of a claim beyond which its lines take seconds: larger instances of a rule over
+axes are compared at sampled points alone."""
 
 _BASES = 3
 _EXCLUDING = 1.0  # of a budget, to show that a region is empty
@@ -132,9 +136,15 @@ class Reached:
 
 def reach(claim: Claim) -> Reached:
     """The claim compared in every region of its borders."""
-    both = borders(claim.declared) + borders(claim.derived)
-    wanted = tuple(dict.fromkeys((*both, *_edges(claim))))
-    if not wanted:
+    # The derivative's own equations are ties, where any slope between two is right.
+    ties = (
+        replace(border, groups=border.groups[1:])
+        if border.groups == _GROUPS["eq"]
+        else border
+        for border in borders(claim.derived)
+    )
+    wanted = tuple(dict.fromkeys((*borders(claim.declared), *ties, *_edges(claim))))
+    if not wanted or size(claim.declared) + size(claim.derived) > _LARGEST:
         return Reached(Evidence(claim, ()))
     search = _Search(claim)
     for border in wanted:
@@ -178,7 +188,7 @@ class _Search:
         rule = claim.instance.rule
         self.limits = Limits(rule)
         self.bases = list(claim.instance.points[:_BASES])
-        self.points: list[Point] = []
+        self.points: list[Point] = list(claim.instance.points)
         self.whole: dict[Expr, bool] = {}
         self.lines = 0
         numbers = (i for i in rule.inputs if i.kind is not Kind.BOOL)
@@ -254,7 +264,9 @@ class _Search:
         fact = (Apply(op, (border.gap, ZERO)), holds)
         conditions = (*border.path, fact)
         effort = Effort.of(_EXCLUDING)
-        exclusion = Exclusion(conditions, self.instance.whole, effort)
+        exclusion = Exclusion(
+            conditions, self.instance.whole, effort, with_borders=group == (0,)
+        )
         return exclusion.proof(self.instance.assumed) is not None
 
 

@@ -342,17 +342,20 @@ class Definedness(_ByRegions):
 
 class Exclusion(_ByRegions):
     """The claim that conditions never have the truth values that they are given with,
-    all at once."""
+    all at once; but for sets without interior, unless ``with_borders``."""
 
     def __init__(
         self,
         conditions: tuple[tuple[Expr, bool], ...],
         whole: frozenset[str],
         effort: Effort,
+        with_borders: bool,
     ) -> None:
         self.conditions = [(elementary(expand(c)), truth) for c, truth in conditions]
         every = tuple(condition for condition, _ in conditions)
-        super().__init__(every, frozenset(), whole, effort)
+        left_out = [] if with_borders else [names(condition) for condition in every]
+        wrt = frozenset[str]().union(*left_out)
+        super().__init__(every, wrt, whole, effort)
 
     def _holds_on(self, region: Region) -> bool:
         normal = region.normal
