@@ -48,6 +48,11 @@ class Shape:
         return self.batch and not self.axes
 
 
+UNBOUNDED = Fraction(2) ** 1000
+"""The default ``inf`` of a static, as the number at which exact values are computed: so
+far out that no format tells them from the limits. A program has the infinity."""
+
+
 @dataclass(frozen=True, slots=True)
 class Input:
     """An input; ``default`` only for statics (None: required). What is learned

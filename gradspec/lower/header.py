@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from gradspec.ir.expr import Const
-from gradspec.ir.rule import Input, Kind, Output, Shape
+from gradspec.ir.rule import UNBOUNDED, Input, Kind, Output, Shape
 from gradspec.ir.tidy import tidy
 from gradspec.lower.context import Findings
 from gradspec.primitives.lookup import resolve
@@ -151,12 +151,15 @@ def _default(
         )
         return None
     value = _constant(node)
+    if value is None and kind is Kind.STATIC:
+        value = _infinity(node)
     if value is None:
         findings.error(
             "GS223",
-            f"the default of `{parameter.name}` is not a finite exact number",
+            f"the default of `{parameter.name}` is not an exact number",
             node.span,
-            help="a default is a number such as 1.0, -3 or 1 / 3; write pi in the body",
+            help="a default is a number such as 1.0, -3 or 1 / 3, or of a static that is"
+            " no integer inf or -inf; write pi in the body",
         )
     elif kind is Kind.STATIC_INT and value.denominator != 1:
         findings.error(
@@ -175,6 +178,17 @@ def _constant(node: nodes.Expr) -> Fraction | None:
     except ValueError:
         return None
     return value.value if isinstance(value, Const) else None
+
+
+def _infinity(node: nodes.Expr) -> Fraction | None:
+    """What stands for ``inf`` and ``-inf``; None of any other text."""
+    match node:
+        case nodes.Name(id="inf"):
+            return UNBOUNDED
+        case nodes.Unary(op="-", operand=nodes.Name(id="inf")):
+            return -UNBOUNDED
+        case _:
+            return None
 
 
 # --- learned inputs ------------------------------------------------------------------

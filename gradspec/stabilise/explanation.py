@@ -18,6 +18,7 @@ from gradspec.checks.instances import number, said
 from gradspec.diagnostics import Diagnostic, Fix, warning
 from gradspec.ir.expr import Apply, Const, Expr, Ref, Select, const, show
 from gradspec.ir.rule import (
+    UNBOUNDED,
     AccuracyLoss,
     CheckedRule,
     Declared,
@@ -267,18 +268,15 @@ _WORDS = {
         "GS441",
         "a difference that loses its digits",
         "its sides are nearly equal, and were rounded before",
-        "a difference that is small has to be a function of its own: `1 / cosh(x)**2` for"
-        " `1 - tanh(x)**2`, `sigmoid(-x)` for `1 - sigmoid(x)`, `-expm1(x)` for"
-        " `1 - exp(x)`, `erfc(x)` for `1 - erf(x)`; a polynomial is multiplied out",
+        "a difference that is small has to be a function of its own: `sigmoid(-x)` for"
+        " `1 - sigmoid(x)`, `-expm1(x)` for `1 - exp(x)`; a polynomial is multiplied out",
     ),
     "overflow": _Words(
         "GS442",
         "a part that overflows though the result would not",
         "a part of it is beyond the range of float32",
-        "divide by the largest part before squaring: `hypot(a, b)` for"
-        " `sqrt(a**2 + b**2)`, `1 / (1 + (b / a)**2)` for `a**2 / (a**2 + b**2)`; take"
-        " the logarithm of exponentials: `sigmoid(a - b)` for"
-        " `exp(a) / (exp(a) + exp(b))`",
+        "divide by the largest part first: `1 / (1 + (b / a)**2)` for"
+        " `a**2 / (a**2 + b**2)`, or multiply in another order",
     ),
     "undefined": _Words(
         "GS433",
@@ -303,22 +301,73 @@ _WORDS = {
     ),
 }
 
+_CURES = {
+    ("overflow", "i0 i1 i1_slope"): "take the scaled functions: `abs(k) + log(i0e(k))`"
+    " for `log(i0(k))`, `i1e(k) / i0e(k)` for `i1(k) / i0(k)`",
+    ("overflow", "gamma"): "take logarithms: `exp(lgamma(a) - lgamma(b))` for"
+    " `gamma(a) / gamma(b)`",
+    ("overflow", "ndtr erf erfc"): "take the logarithm of the tail: `log_ndtr(x)` for"
+    " `log(ndtr(x))`, `erfcx(x)` for `exp(x**2) * erfc(x)`; of the upper tail"
+    " `ndtr(-b) - ndtr(-a)` for `ndtr(a) - ndtr(b)`",
+    ("overflow", "exp exp2 expm1 sigmoid"): "keep the exponents:"
+    " `logaddexp(logaddexp(a, b), c)` for `log(exp(a) + exp(b) + exp(c))`,"
+    " `sigmoid(a - b)` for `exp(a) / (exp(a) + exp(b))`, `logsigmoid(x)` for"
+    " `log(sigmoid(x))`, `exp(a - b)` for `exp(a) / exp(b)`",
+    ("overflow", "sinh cosh"): "take the exponential out: `abs(x) + log1p(exp(-2 *"
+    " abs(x))) - log(2)` for `log(cosh(x))`, `tanh(x)` for `sinh(x) / cosh(x)`",
+    ("overflow", "square sqrt hypot"): "divide by the largest part before squaring:"
+    " `hypot(a, b)` for `sqrt(a**2 + b**2)`, `1 / (1 + (b / a)**2)` for"
+    " `a**2 / (a**2 + b**2)`",
+    (
+        "overflow",
+        "pow",
+    ): "divide by the largest part before raising to a power, with `m ="
+    " max(a, b)`: `m * ((a / m)**p + (b / m)**p)**(1 / p)` for `(a**p + b**p)**(1 / p)`",
+    (
+        "saturation",
+        "ndtr erf erfc",
+    ): "of a small difference take the tails: `erfc(x)` for"
+    " `1 - erf(x)`, `ndtr(-b) - ndtr(-a)` for `ndtr(a) - ndtr(b)` where both are"
+    " positive; its logarithm is `log_ndtr(-b) + log1p(-exp(log_ndtr(-a) -"
+    " log_ndtr(-b)))`",
+    ("saturation", "lgamma digamma polygamma"): "assume that the arguments are positive"
+    " (`assume a > 0, b > 0`) and write `lgamma(a + b) - lgamma(a)` with its two terms"
+    " beside each other: such a difference is evaluated as one function",
+    ("saturation", "sin cos acos asin"): "take half angles: `2 * sin(x / 2)**2` for"
+    " `1 - cos(x)`, `2 * asin(sqrt(h))` for `acos(1 - 2 * h)`",
+    ("saturation", "tanh sinh cosh"): "`1 / cosh(x)**2` for `1 - tanh(x)**2`,"
+    " `2 * sinh(x / 2)**2` for `cosh(x) - 1`",
+}
+"""What helps against a failure whose cause contains one of some operations."""
+
+
+def _cure(loss: AccuracyLoss) -> str:
+    used = {node.op for node in nodes(loss.culprit) if isinstance(node, Apply)}
+    fitting = (
+        cure
+        for (kind, operations), cure in _CURES.items()
+        if kind == loss.kind and used & set(operations.split())
+    )
+    return next(fitting, _WORDS[loss.kind].cure)
+
 
 def unmended(checked: CheckedRule) -> Iterator[Diagnostic]:
-    """One diagnostic for each kind of failure of a rule: the first."""
-    first: dict[str, AccuracyLoss] = {}
+    """One diagnostic for each kind of failure of a rule, for the first value that has
+    it; the others are named."""
+    found: dict[str, list[AccuracyLoss]] = {}
     for loss in checked.losses:
-        first.setdefault(loss.kind, loss)
-    for loss in first.values():
-        yield _finding(checked.rule, loss)
+        found.setdefault(loss.kind, []).append(loss)
+    for first, *others in found.values():
+        names = dict.fromkeys(loss.name for loss in others if loss.name != first.name)
+        yield _finding(checked.rule, first, tuple(names))
 
 
-def _finding(rule: Rule, loss: AccuracyLoss) -> Diagnostic:
+def _finding(rule: Rule, loss: AccuracyLoss, others: tuple[str, ...]) -> Diagnostic:
     words = _WORDS[loss.kind]
     code = words.code
     if loss.kind == "undefined" and loss.name in _texts(rule):
         code = "GS403"  # it is declared
-    place = ", ".join(f"{name} = {value:.6g}" for name, value in loss.point)
+    place = ", ".join(f"{name} = {_number(value)}" for name, value in loss.point)
     right = "" if math.isnan(loss.true) else f", where {_number(loss.true)} is right"
     return warning(
         code,
@@ -326,12 +375,17 @@ def _finding(rule: Rule, loss: AccuracyLoss) -> Diagnostic:
         rule.source,
         _span(rule, loss),
         label=f"gives {_number(loss.value)} at {place}{right}",
-        notes=(f"the cause is `{_text(loss.culprit)}`: {words.why}",),
-        help=words.cure,
+        notes=(
+            f"the cause is `{_text(loss.culprit)}`: {words.why}",
+            *([f"so has {' and '.join(others)}"] if others else []),
+        ),
+        help=_cure(loss),
     )
 
 
 def _number(value: float) -> str:
+    if abs(value) == UNBOUNDED:
+        value *= math.inf
     return f"{value + 0.0:.6g}"  # -0 is shown as 0
 
 

@@ -433,14 +433,11 @@ log(erf(a) - erf(b)) -> log(erf(a) - erf(b)) if max(abs(a), abs(b)) < 0.5 else l
     log_ndtr(sqrt(2) * min(a, -b)) + log1p(-exp(log_ndtr(sqrt(2) * min(b, -a)) -
     log_ndtr(sqrt(2) * min(a, -b))))
 log(erfc(a) - erfc(b)) -> log(erf(b) - erf(a))
-erfc(a) - erfc(b) -> erf(b) - erf(a)
-ndtr(a) - ndtr(b) -> 0.5 * erf(a / sqrt(2)) - 0.5 * erf(b / sqrt(2)) if max(abs(a),
+erfc(a) - erfc(b) ~> erf(b) - erf(a)
+ndtr(a) - ndtr(b) ~> 0.5 * erf(a / sqrt(2)) - 0.5 * erf(b / sqrt(2)) if max(abs(a),
     abs(b)) < 1 else 0.5 * erfc(max(-a, b) / sqrt(2)) - 0.5 * erfc(max(a, -b) / sqrt(2))
-erf(a) - erf(b) -> erf(a) - erf(b) if max(abs(a), abs(b)) < 0.5 else 2 * ndtr(sqrt(2) *
+erf(a) - erf(b) ~> erf(a) - erf(b) if max(abs(a), abs(b)) < 0.5 else 2 * ndtr(sqrt(2) *
     min(a, -b)) - 2 * ndtr(sqrt(2) * min(b, -a))
-exp(c) / (ndtr(a) - ndtr(b)) -> exp(c - log(ndtr(a) - ndtr(b))) where a >= b
-d * exp(c) / (ndtr(a) - ndtr(b)) -> d * exp(c - log(ndtr(a) - ndtr(b))) where a >= b
-d / (erf(a) - erf(b)) / e * exp(c) -> d / e * exp(c - log(erf(a) - erf(b))) where a >= b
 exp(square(a)) * erfc(a) -> erfcx(a)
 exp(-square(a)) / erfc(a) -> 1 / erfcx(a)
 exp(-0.5 * square(a)) / ndtr(a) -> sqrt(2 * pi) * inverse_mills(a)

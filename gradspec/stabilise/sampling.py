@@ -27,7 +27,7 @@ import numpy as np
 
 from gradspec.ir.elements import EVALUATED, Expansion, OutOfRange
 from gradspec.ir.expr import Apply, Expr, Ref
-from gradspec.ir.rule import Kind, Rule
+from gradspec.ir.rule import UNBOUNDED, Kind, Rule
 from gradspec.ir.unroll import axis_names, count, expansion, index_inputs, unrolled
 from gradspec.ir.walk import closed_cotangents, closed_outputs, expand, nodes
 from gradspec.primitives.lookup import primitive
@@ -202,15 +202,25 @@ def _tied(rule: Rule) -> frozenset[str]:
 
 def _columns(rule: Rule, rows: list[dict[str, float]], work: Any) -> dict[str, Any]:
     bools = {variable.name for variable in rule.inputs if variable.kind is Kind.BOOL}
-    return {
-        name: np.array([row[name] for row in rows], np.bool_ if name in bools else work)
-        for name in (rows[0] if rows else ())
-    }
+    with np.errstate(over="ignore"):
+        found = {
+            name: np.array(
+                [row[name] for row in rows], np.bool_ if name in bools else work
+            )
+            for name in (rows[0] if rows else ())
+        }
+        for static in rule.static_inputs if rows else ():
+            column = found[static.name]  # in float32 it is infinite already
+            column[np.abs(column) == float(UNBOUNDED)] *= np.inf
+    return found
 
 
 def _rounded(row: Mapping[str, Any], grid: Grid) -> dict[str, float]:
     with np.errstate(over="ignore"):
-        return {name: float(grid.work(float(value))) for name, value in row.items()}
+        return {
+            name: float(value if abs(value) == UNBOUNDED else grid.work(float(value)))
+            for name, value in row.items()
+        }
 
 
 # --- inside the assumptions --------------------------------------------------------------
@@ -367,9 +377,11 @@ def _hardest(rule: Rule, like: list[dict[str, float]]) -> Iterator[dict[str, flo
     for output in rule.outputs:
         columns[f"d{output.name}"] = np.ones(_MANY)
     bools = {variable.name for variable in rule.inputs if variable.kind is Kind.BOOL}
-    single = {
-        n: c.astype(np.bool_ if n in bools else np.float32) for n, c in columns.items()
-    }
+    with np.errstate(over="ignore"):  # an unbounded static
+        single = {
+            n: c.astype(np.bool_ if n in bools else np.float32)
+            for n, c in columns.items()
+        }
     machine = Machine(single)
     kept = inside(rule, machine)
     found: dict[int, None] = {}

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from flint import arb, arb_mat, ctx
 
 from gradspec.ir.expr import Apply, Expr, Ref, apply
-from gradspec.ir.rule import Input, Kind, Rule
+from gradspec.ir.rule import UNBOUNDED, Input, Kind, Rule
 from gradspec.ir.walk import memo, names
 from gradspec.symbolic.breaks import Bound, bounds, conjuncts, tightened
 from gradspec.symbolic.enclose import defined, enclose, middle, program, to_ball
@@ -492,6 +492,8 @@ def _real(room: Range, variable: Input, draw: Callable[[int], int]) -> Fraction 
     if variable.kind is Kind.STATIC and (room.low is None or room.high is None):
         if default is None:
             value = size
+        elif abs(default) == UNBOUNDED:
+            value = default if mirrored else default / UNBOUNDED * size
         elif abs(default) >= 1:
             value = default * (1 + 2 * part)
         else:

@@ -18,7 +18,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from gradspec.ir.expr import Expr
-from gradspec.ir.rule import Input, Kind, Rule
+from gradspec.ir.rule import UNBOUNDED, Input, Kind, Rule
 from gradspec.ir.walk import inline, memo
 from gradspec.symbolic.breaks import Bound, cases, thresholds
 from gradspec.symbolic.domain import Limits, Range, drawing, float32, fractions, generic
@@ -309,7 +309,9 @@ def _static(default: Fraction | None) -> tuple[Fraction, ...]:
     if default == 0:
         return fractions("0 1/2 0 1 0 1/4")
     near = [default * factor for factor in fractions("1/2 3/4 1/4")]
-    if abs(default) >= 1:
+    if abs(default) == UNBOUNDED:
+        near = [default / UNBOUNDED * size for size in fractions("2 5 50")]
+    elif abs(default) >= 1:
         near = [default * factor for factor in fractions("2 3/2 3")]
     mixed = [value for other in near for value in (default, float32(other))]
     return tuple(mixed)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from gradspec.ir.rule import UNBOUNDED
 from gradspec.plan.arrays import (
     MEASURES,
     Expr,
@@ -342,6 +343,8 @@ def numeral(value: Fraction) -> tuple[str, int]:
 
     A third is ``1.0 / 3.0``: both parts are exact, so the quotient is rounded once.
     """
+    if value == UNBOUNDED:
+        return 'float("inf")', ATOM
     if value < 0:
         text, precedence = numeral(-value)
         return f"-{text}", min(precedence, UNARY)

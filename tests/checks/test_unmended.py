@@ -133,3 +133,20 @@ def test_a_guard_that_is_rounded_away_is_told_where_it_was_to_guard() -> None:
 
 def test_a_value_that_merely_fades_is_none_of_it() -> None:
     assert _told("rule f(x) -> y:\n    y = 1 / (1 + x**2)") == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "cure"),
+    [
+        ("log(exp(a) + exp(b) + exp(c))", "logaddexp(logaddexp(a, b), c)"),
+        ("log(i0(a)) + b + c", "i0e(k)"),
+        ("log(ndtr(a)) + b + c", "log_ndtr(x)"),
+        ("(abs(a)**3 + abs(b)**3)**(1 / 3) + c", "(a / m)**p"),
+    ],
+)
+def test_the_cure_fits_the_operation(value: str, cure: str) -> None:
+    found = _told(f"""
+        rule f(a, b, c) -> y:
+            exact y = {value}
+        """)
+    assert any(d.code == "GS442" and cure in d.help for d in found), found

@@ -175,3 +175,47 @@ def test_values_and_gradients(name: str) -> None:
 def test_the_other_targets(target: str) -> None:
     for name in SAME:
         _compared(target, name)
+
+
+OPEN = {
+    "half_normal": (
+        "a, m, s, lo: static = 0.0, hi: static = inf",
+        "s > 0, a > lo, a < hi",
+        "-((a - m) / s)**2 / 2 - log(s) - log(ndtr((hi - m) / s) - ndtr((lo - m) / s))",
+        ((1.0, 0.0, 1.0), (1.0, -20.0, 1.0)),
+    ),
+    "cut_exponential": (
+        "a, b, lo: static = 1.0, hi: static = inf",
+        "b > 0, a >= lo, hi > a",
+        "log(b) - b * a - log(exp(-b * lo) - exp(-b * hi))",
+        ((2.0, 1.5), (30.0, 40.0)),
+    ),
+    "mass": (
+        "m, s, lo: static = -inf, hi: static = inf",
+        "s > 0, hi > lo",
+        "ndtr((hi - m) / s) - ndtr((lo - m) / s)",
+        ((0.1, 2.0), (-3.0, 0.5)),
+    ),
+    "bell_end": ("s, hi: static = inf", "s > 0", "exp(-s * hi**2)", ((1.0,),)),
+}
+"""Inputs, assumptions, the formula, and points: bounds that are open."""
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_an_infinite_static_gives_the_limit(name: str) -> None:
+    given, assumed, formula, places = OPEN[name]
+    text = f"rule f({given}) -> y:\n    assume {assumed}\n    y = {formula}\n"
+    checked = tuple(map(stabilise, map(believed, lowered(text))))
+    made = emit(plan_module(Source("rules.grad", ""), checked), "numpy").value
+    assert made is not None and 'hi: float = float("inf")' in made.text
+    for point in places:
+        inputs = [np.array([v]) for v in point]
+        with np.errstate(all="ignore"):
+            open_, close = (
+                called("numpy", import_module(made), "f", inputs, [np.ones(1)], None, s)
+                for s in ({}, {"hi": 1e5} | ({"lo": -1e5} if "-inf" in given else {}))
+            )
+        for one, two in zip(
+            (*open_[0], *open_[1]), (*close[0], *close[1]), strict=True
+        ):
+            np.testing.assert_allclose(one, two, rtol=1e-12, atol=1e-300)
