@@ -221,10 +221,13 @@ def _is_part(program: Program, value: Expr) -> bool:
 
 
 def _is_turned(program: Program, value: Expr, scope: Scope) -> bool:
-    """True if the value is a contraction emitted as a view of its computed result."""
+    """True if the value is a computed result in another order, or a contraction that
+    is emitted as one."""
     statements = {s.name: s.value for s in program.forward.statements}
     while isinstance(value, Name) and value.id in statements:
         value = statements[value.id]
+    if isinstance(value, Permute):
+        return True
     return isinstance(value, Einsum) and is_view(render(value, scope))
 
 
