@@ -124,7 +124,7 @@ class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
             ctx.numbers = [None if isinstance(v, Tensor) else v for v in kept]
             kept = tuple([v for v in kept if isinstance(v, Tensor)])
         ctx.save_for_backward(*kept)
-        if forward_ad._current_level >= 0 and cls.pushforward is not None:
+        if cls.pushforward is not None:
             ctx.save_for_forward(*kept)
             ctx.dtype, ctx.shapes = dtype, [y.shape for y in outputs]
         if cls._constant:
