@@ -18,6 +18,7 @@ from gradspec.checks.instances import Instance, Point, stem
 from gradspec.ir.expr import ZERO, Apply, Const, Expr, Select
 from gradspec.ir.rule import Kind
 from gradspec.ir.walk import children, names, nodes, size
+from gradspec.primitives.lookup import primitive
 from gradspec.symbolic.breaks import RELATIONS, STEPS, borders_of
 from gradspec.symbolic.compare import Relation
 from gradspec.symbolic.domain import Limits, drawing, restrained
@@ -52,9 +53,6 @@ _GROUPS = {
     "ne": ((0,), (-1, 1)),
 }
 """Signs of a difference that a comparison does not tell apart."""
-
-_JUMPS = ("sign", "heaviside")
-"""Steps with a value of their own where they jump."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +97,9 @@ def _of_node(node: Expr, path: tuple[tuple[Expr, bool], ...]) -> Iterator[Border
             gap = Apply("sub", (arg, Const(STEPS[op])))
             yield Border(gap, path, ((-1,), (0, 1)))
         case Apply(op=op):
-            groups = ((-1,), (0,), (1,)) if op in _JUMPS else ((-1,), (1,))
+            # A step may have a value of its own where it jumps.
+            is_step = primitive(op).is_step
+            groups = ((-1,), (0,), (1,)) if is_step else ((-1,), (1,))
             for left, right in borders_of(node):
                 yield Border(Apply("sub", (left, right)), path, groups)
         case _:
