@@ -17,7 +17,7 @@ from gradspec.checks.evidence import Claim, Evidence, examine
 from gradspec.checks.instances import Instance, Point, stem
 from gradspec.ir.expr import ZERO, Apply, Const, Expr, Select
 from gradspec.ir.rule import Kind
-from gradspec.ir.walk import children, names, nodes, size
+from gradspec.ir.walk import children, names, nodes, size, transform
 from gradspec.primitives.lookup import primitive
 from gradspec.symbolic.breaks import RELATIONS, STEPS, borders_of
 from gradspec.symbolic.compare import Relation
@@ -33,6 +33,9 @@ _LINES = 192
 _LARGEST = 250
 """Nodes of a claim beyond which its lines take seconds: larger instances of a rule over
 axes are compared at sampled points alone."""
+
+_DEEPEST = 6
+"""Conditions under which a border is looked at."""
 
 _BASES = 3
 _EXCLUDING = 1.0  # of a budget, to show that a region is empty
@@ -78,7 +81,8 @@ def borders(expr: Expr) -> tuple[Border, ...]:
             break
         # What is below an equation that holds is a set without interior.
         is_thin = any(truth and _is_equation(c) for c, truth in path)
-        found.update(dict.fromkeys(() if is_thin else _of_node(node, path)))
+        for border in () if is_thin else _of_node(node, path):
+            found.update(dict.fromkeys(_by_branches(border)))
         below = [(child, path) for child in children(node)]
         if isinstance(node, Select):
             taken = ((*path, (node.condition, truth)) for truth in (True, False))
@@ -104,6 +108,21 @@ def _of_node(node: Expr, path: tuple[tuple[Expr, bool], ...]) -> Iterator[Border
                 yield Border(Apply("sub", (left, right)), path, groups)
         case _:
             return
+
+
+def _by_branches(border: Border) -> Iterator[Border]:
+    """The border in each branch of the choices in its expression."""
+    choice = next((n for n in nodes(border.gap) if isinstance(n, Select)), None)
+    if choice is None or len(border.path) > _DEEPEST:
+        yield border
+        return
+    for branch, truth in ((choice.then, True), (choice.other, False)):
+        gap = transform(
+            border.gap,
+            lambda n, b=branch: b if n == choice else n,  # type: ignore[misc]
+        )
+        path = (*border.path, (choice.condition, truth))
+        yield from _by_branches(replace(border, gap=gap, path=path))
 
 
 def _is_equation(condition: Expr) -> bool:
