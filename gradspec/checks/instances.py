@@ -138,12 +138,12 @@ class Instances:
 
     @cached_property
     def further(self) -> tuple[Instance, ...]:
-        """Those at which a condition on indices or sizes has another truth."""
+        """Instances at which a condition on indices or sizes has another truth."""
         return tuple(self._of(further_sizes(self._rule)))
 
     @property
     def unreached(self) -> Sizes | None:
-        """Sizes of which the same is true, too large for an instance."""
+        """Sizes with another truth that are too large for an instance, if any."""
         every = further_sizes(self._rule)
         return next((sizes for sizes in every if not any(self._at(sizes))), None)
 

@@ -98,7 +98,8 @@ def relative_digits(a: Any, b: Any) -> int:
 
 
 def shared_digits(a: Any, b: Any) -> int:
-    """The same of two different values; below 1 the digits after the point."""
+    """The number of leading digits that two different values share; below 1 the digits
+    after the point."""
     gap = abs(a - b).lower()
     size = max(abs(a).upper(), abs(b).upper(), arb(1))
     return _digits(_log2(size) - _log2(gap))
