@@ -14,10 +14,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gradspec.diagnostics import Diagnostic, Severity
-from gradspec.options import BUDGET_SECONDS, Options
+from gradspec.options import BUDGET_SECONDS, LARGEST_BUDGET, Options, is_budget
 
 if TYPE_CHECKING:
     from gradspec.driver.cache import FileResult
+    from gradspec.source import Source
     from gradspec.targets.target import Emitted
 
 AnyPath: TypeAlias = "str | os.PathLike[str]"
@@ -87,15 +88,22 @@ def compile_paths(
 
     Raises:
         CompileError: a rule, or the choice of files, has errors.
-        ValueError: a target is not known.
+        TypeError, ValueError: an argument is none that the function takes.
     """
     from gradspec.driver import run, write
     from gradspec.driver.discover import discover
 
-    options = Options(
-        _target_names(targets), strict, trace, budget, as_written=as_written
-    )
-    chosen = (paths,) if isinstance(paths, (str, os.PathLike)) else paths
+    names = _target_names(targets)
+    options = _options(names, strict, trace, budget, as_written)
+    is_shown = _is_path(out) and os.fspath(out).isprintable()
+    _require("out", is_shown, "a path of characters that can be shown", out)
+    if isinstance(paths, str | os.PathLike) or not isinstance(paths, Iterable):
+        paths = (paths,)
+    chosen = tuple(paths)
+    for path in chosen:
+        _require("paths", _is_path(path), "paths", path)
+    _require("jobs", type(jobs) is int and jobs >= 0, "a whole number from 0 on", jobs)
+    jobs = jobs or os.cpu_count() or 1
     found = discover(os.fspath(path) for path in chosen)
     _raise_errors(found.diagnostics + write.hidden(Path(out), options.targets))
     results = run.compile_entries(found.value or (), options, jobs, lambda _: None)
@@ -129,16 +137,14 @@ def compile_text(
     folder: `runtime_files` gives that.
 
     Raises:
-        CompileError: the text has errors.
-        ValueError: the target is not known.
+        CompileError: the text, or its name, has errors.
+        TypeError, ValueError: an argument is none that the function takes.
     """
     from gradspec.driver.run import compile_source
-    from gradspec.source import Source
 
-    (target,) = _target_names(target)
-    options = Options((target,), strict, trace, budget, as_written=as_written)
-    below = Path(name).name
-    result, _ = compile_source(Source(name, text), below, options)
+    options = _options(_one_target(target), strict, trace, budget, as_written)
+    _require("name", isinstance(name, str), "a text", name)
+    result, _ = compile_source(_source(name, text), Path(name).name, options)
     return _only_module(result).text
 
 
@@ -151,8 +157,7 @@ def runtime_files(target: str = "numpy") -> dict[str, str]:
     """
     from gradspec.driver import write
 
-    (target,) = _target_names(target)
-    return dict(write.runtime_files(target))
+    return dict(write.runtime_files(*_one_target(target)))
 
 
 def load(
@@ -166,9 +171,11 @@ def load(
 ) -> ModuleType:
     """Compile rules and import the module: ``ops = gradspec.load("a.grad")``.
 
-    ``source`` is the path of a `.grad` file, or the text of one (it has a line break).
-    Warnings are given as `GradspecWarning`. When the file, or one that it imports, has
-    changed, another call gives a new module; else it gives the same.
+    ``source`` is the path of a `.grad` file, or the text of one: a string that has a
+    line break, or has ``=`` and does not end in ``.grad``. Warnings are given as
+    `GradspecWarning`. When the file, or one that it imports, has changed, another call
+    gives a new module; else it gives the same. Its functions can be pickled for the same
+    process only: another has no module of that name (`compile_paths` makes one).
 
     The module's file stands in the user's cache folder, by content, so that tools which
     read source text (``inspect``, ``tf.function``) find it. Functions of rules have a
@@ -176,15 +183,15 @@ def load(
 
     Raises:
         CompileError: the rules have errors, or the file cannot be read.
-        ValueError: the target is not known.
+        TypeError, ValueError: an argument is none that the function takes.
         ModuleNotFoundError: the target's framework is not installed.
     """
     from gradspec.driver.cache import import_module
     from gradspec.notebook.plot import give_plots
 
-    (target,) = _target_names(target)
-    options = Options((target,), strict, trace, budget, as_written=as_written)
-    if isinstance(source, str) and "\n" in source:
+    options = _options(_one_target(target), strict, trace, budget, as_written)
+    _require("source", _is_path(source), "the path or the text of rules", source)
+    if isinstance(source, str) and _is_text(source):
         result = _of_text(source, options)
     else:
         result = _of_file(source, options)
@@ -239,29 +246,78 @@ def _of_text(text: str, options: Options) -> FileResult:
     from gradspec.driver import cache
     from gradspec.driver.run import compile_source
     from gradspec.ir.plain import shelved
-    from gradspec.source import Source
 
     with shelved(cache.rules()):
-        return compile_source(Source(TEXT, text), TEXT, options)[0]
+        return compile_source(_source(TEXT, text), TEXT, options)[0]
 
 
-def _target_names(targets: Iterable[str] | str) -> tuple[str, ...]:
+def _source(name: str, text: str) -> Source:
+    from gradspec.driver.discover import named_text
+
+    _require("text", isinstance(text, str), "a text", text)
+    found = named_text(name, text)
+    _raise_errors(found.diagnostics)
+    assert found.value is not None  # there was no error
+    return found.value
+
+
+def _is_text(source: str) -> bool:
+    return "\n" in source or ("=" in source and not source.endswith(".grad"))
+
+
+def _require(name: str, is_right: bool, wanted: str, value: object) -> None:
+    """Raise an error that names the argument unless it is right."""
+    if not is_right and isinstance(value, int | float | str):
+        raise ValueError(f"{name} must be {wanted}")
+    if not is_right:
+        raise TypeError(f"{name} must be {wanted}, not {type(value).__name__}")
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, str | os.PathLike)
+
+
+def _options(
+    targets: tuple[str, ...], strict: bool, trace: bool, budget: float, as_written: bool
+) -> Options:
+    wanted = f"a number of seconds above 0, up to {LARGEST_BUDGET:g}"
+    _require("budget", is_budget(budget), wanted, budget)
+    flags = {"strict": strict, "trace": trace, "as_written": as_written}
+    for name, value in flags.items():
+        _require(name, isinstance(value, bool), "True or False", value)
+    return Options(targets, strict, trace, budget, as_written=as_written)
+
+
+def _one_target(target: str) -> tuple[str]:
+    is_one = isinstance(target, str) and target != "all"
+    _require("target", is_one, "the name of one target", target)
+    (name,) = _target_names(target, "target")
+    return (name,)
+
+
+def _target_names(
+    targets: Iterable[str] | str, argument: str = "targets"
+) -> tuple[str, ...]:
     from gradspec.targets import TARGETS, outside_targets
 
+    _require(argument, isinstance(targets, Iterable), "names of targets", targets)
     names = (targets,) if isinstance(targets, str) else tuple(targets)
     if names == ("all",):
         return TARGETS
     known = (*TARGETS, *outside_targets())
-    for name in names:
+    for name in names or ("",):
         if name not in known:
-            raise ValueError(f"{name!r} is not a target; there are {', '.join(known)}")
+            raise ValueError(
+                f"{argument}: {name!r} is not a target; there are {', '.join(known)}"
+            )
     return tuple(name for name in known if name in names)
 
 
 def _only_module(result: FileResult) -> Emitted:
     _raise_errors(result.diagnostics)
-    (module,) = result.modules
-    return module
+    if not result.modules:
+        raise ValueError("the rules give no module: there is none to emit among them")
+    return result.modules[0]
 
 
 def _raise_errors(diagnostics: tuple[Diagnostic, ...]) -> None:

@@ -6,6 +6,7 @@ made from the fields of `gradspec.options`. Their defaults are those of the tabl
 from __future__ import annotations
 
 import functools
+import math
 import os
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +16,7 @@ from typing import Any
 
 import click
 
+from gradspec.options import is_budget
 from gradspec.targets import TARGETS, outside_targets
 
 Command = Callable[..., Any]
@@ -71,9 +73,19 @@ def _option(one: Field[Any]) -> Callable[[Command], Command]:
         if is_whole:
             more["type"] = click.IntRange(least, most)
         else:
-            more["type"] = click.FloatRange(least, most, min_open=True)
+            more["type"] = Number(least, most, min_open=True)
         more |= {"default": one.default, "show_default": True}
     return click.option(flag, one.name, **more)
+
+
+class Number(click.FloatRange):
+    """A number of a range: nan is none, whatever the range."""
+
+    def convert(self, value: Any, *where: Any) -> float:
+        number: float = super().convert(value, *where)
+        if math.isnan(number):
+            self.fail("nan is not a number", *where)
+        return number
 
 
 def _targets(
@@ -251,17 +263,13 @@ def _is_list_of_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(part, str) for part in value)
 
 
-def _is_positive(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
-
-
 _TEXTS = "a list of texts"
 _KEYS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "paths": (_TEXTS, _is_list_of_texts),
     "targets": (_TEXTS, _is_list_of_texts),
     "out": ("a text", lambda value: isinstance(value, str)),
     "strict": ("true or false", lambda value: isinstance(value, bool)),
-    "budget": ("a number of seconds", _is_positive),
+    "budget": ("a number of seconds", is_budget),
     "ignore": ("a list of codes", _is_list_of_texts),
 }
 

@@ -287,7 +287,7 @@ def _conformed(work: _Work, cases: tuple[Any, ...], style: str) -> tuple[bool, b
 @click.option(
     "--fail-over",
     "limit",
-    type=click.FloatRange(min=0.0),
+    type=arguments.Number(min=0.0),
     metavar="T",
     help="Fail on an error beyond so many tolerances (4 is good), or no number.",
 )

@@ -10,6 +10,14 @@ from typing import Any
 BUDGET_SECONDS = 10.0
 """Seconds that the proofs and searches of one rule may take, by default."""
 
+LARGEST_BUDGET = 1e6
+
+
+def is_budget(value: object) -> bool:
+    """True if the value is a number of seconds that a rule may be given."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 < value <= LARGEST_BUDGET  # type: ignore[operator]
+
 
 def _option(default: object, help: str, flag: str = "", **more: Any) -> Any:
     """A field that `gradspec.arguments` makes an option of: ``flag`` is its name there,
@@ -37,6 +45,7 @@ class Options:
         "Effort for one rule: steps of its proofs and searches.",
         metavar="SECONDS",
         least=0.0,
+        most=LARGEST_BUDGET,
     )
     order: int = _option(
         1, "2: the derivative of the backward is checked too.", least=1, most=2
