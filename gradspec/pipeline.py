@@ -6,7 +6,7 @@ Nothing here touches a file: sources come in as text, modules go out as text.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -63,10 +63,16 @@ def read_module(source: Source) -> Outcome[Module]:
 
 
 def lower_module(
-    module: Module, imports: Mapping[str, LoweredModule]
+    module: Module,
+    imports: Mapping[str, LoweredModule],
+    offered: Callable[[], Mapping[str, str]],
 ) -> Outcome[LoweredModule]:
-    """Module → Rules; imported modules are lowered already."""
-    return lower(module, imports)
+    """Module → Rules; imported modules are lowered already. ``offered``: the rules that
+    come with gradspec, asked for where a function is not known."""
+    outcome = lower(module, imports)
+    if any(found.code == "GS202" for found in outcome.diagnostics):
+        return lower(module, imports, offered())
+    return outcome
 
 
 @deep()

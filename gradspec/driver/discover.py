@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -107,6 +108,21 @@ def read_imported(key: str, root: str) -> Outcome[Source]:
     if outcome.value is None:
         return outcome
     return Outcome(Source(key, outcome.value.text))
+
+
+def shipped_rules() -> dict[str, str]:
+    """The files of the elementwise rules that come with gradspec, by the rules' names.
+    Those of the tutorial show how rules are written."""
+    folder, found = _shipped_rules(), dict[str, str]()
+    for path in sorted(folder.glob("*/*.grad")):
+        file = path.relative_to(folder).with_suffix("").as_posix()
+        if not file.startswith("tutorial/"):
+            heads = re.findall(_ELEMENTWISE, path.read_text("utf-8"), re.MULTILINE)
+            found |= dict.fromkeys(heads, file)
+    return found
+
+
+_ELEMENTWISE = r"^rule (\w+)\([^\[\]]*?\) ->[^\[\]]*?:$"
 
 
 def _shipped_rules() -> Path:

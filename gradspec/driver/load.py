@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gradspec import pipeline
 from gradspec.diagnostics import Diagnostic, error
-from gradspec.driver.discover import Entry, read_entry, read_imported
+from gradspec.driver.discover import Entry, read_entry, read_imported, shipped_rules
 from gradspec.driver.write import CannotWrite, replace_text
 from gradspec.lower.lowering import is_absolute, order, resolve
 from gradspec.lower.module import LoweredModule
@@ -50,7 +50,7 @@ def load(source: Source, root: str) -> Loaded:
     closure.found.extend(ordered.diagnostics)
     lowered: dict[str, LoweredModule] = {}
     for key in ordered.value or ():
-        outcome = pipeline.lower_module(closure.modules[key], lowered)
+        outcome = pipeline.lower_module(closure.modules[key], lowered, shipped_rules)
         closure.found.extend(outcome.diagnostics)
         if outcome.value is not None:
             lowered[key] = outcome.value

@@ -30,7 +30,7 @@ from gradspec.lower.module import (
 )
 from gradspec.primitives.lookup import is_function
 from gradspec.primitives.row import Primitive
-from gradspec.source import Span
+from gradspec.source import SHIPPED, Span
 from gradspec.syntax import nodes
 from gradspec.syntax.grammar import REDUCTIONS
 from gradspec.syntax.mistakes import STOPPING
@@ -42,7 +42,7 @@ _Callable = Rule | Function | Primitive
 def lower_call(node: nodes.Call, cx: Context) -> Value | None:
     """The value of a call; faults in its arguments are reported even if it is wrong."""
     callee = cx.library.find(node.function)
-    if isinstance(callee, Primitive) and _is_reduction(node):
+    if isinstance(callee, Primitive | None) and _is_reduction(node):
         arguments = [cx.findings.text(arg.span) for arg in node.args]
         help = _reduced(node.function, node, arguments, cx)
         headline = (
@@ -72,8 +72,13 @@ def lower_call(node: nodes.Call, cx: Context) -> Value | None:
 
 
 def _is_reduction(node: nodes.Call) -> bool:
-    """``max(x)``: of two arguments it is a function."""
-    return node.function in REDUCTIONS and len(node.args) == 1 and not node.keywords
+    """``max(x)``, ``max(x, dim=1)``: of two arguments it is a function."""
+    words = {word.name for word in node.keywords}
+    is_one = len(node.args) == 1 and words <= _OF_REDUCTIONS
+    return node.output is None and node.function in REDUCTIONS and is_one
+
+
+_OF_REDUCTIONS = frozenset(("axis", "dim", "keepdim", "keepdims"))
 
 
 def _read_arguments(node: nodes.Call, cx: Context) -> None:
@@ -95,7 +100,7 @@ def _report_absent(node: nodes.Call, callee: Callee | None, cx: Context) -> None
         )
         return
     shown = name if node.output is None else f"{name}.{node.output}"
-    help = _call_help(node, cx) or near(name, cx.library.names())
+    help = _call_help(node, cx) or _offer(node.output or name, cx)
     if not help and name in cx.scope.variables:
         help = f"`{name}` is a value: to multiply write `{name} * (…)`"
     help = help or (
@@ -103,6 +108,20 @@ def _report_absent(node: nodes.Call, callee: Callee | None, cx: Context) -> None
         " rules only"
     )
     cx.findings.error("GS202", f"unknown function `{shown}`", span, help=help)
+
+
+def _offer(name: str, cx: Context) -> str:
+    """A rule that comes with gradspec, or what else has a name like this."""
+    library = cx.library
+    offered = {n: path for n, path in library.offered.items() if n != library.current}
+    like = near(name, (name,) if name in offered else (*library.names(), *offered))
+    meant = next(iter(re.findall("`(.*?)`", like)), "")
+    if meant not in offered or library.find(meant) is not None:
+        return like
+    line = f'`from "{SHIPPED}{offered[meant]}" import {meant}` at the top of the file'
+    if meant == name:
+        return f"`{name}` comes with gradspec: write {line}"
+    return f"{like} For `{meant}` write {line}"
 
 
 def _no_outputs(node: nodes.Call, cx: Context) -> None:
@@ -130,7 +149,11 @@ def _bind(node: nodes.Call, callee: _Callable, cx: Context) -> Arguments | None:
     for word in node.keywords:
         if word.name not in names:
             headline = f"`{callee.name}` has no argument `{word.name}`"
-            _misfit(headline, word.span, callee, cx, near(word.name, names))
+            is_built_in = isinstance(callee, Primitive)
+            like = near(word.name, names) or (
+                _call_help(node, cx) if is_built_in else ""
+            )
+            _misfit(headline, word.span, callee, cx, like)
             return None
         if word.name in bound:
             headline = f"argument `{word.name}` of `{callee.name}` is given twice"
@@ -408,65 +431,63 @@ def _rank_0(value: Value, span: Span, purpose: str, cx: Context) -> Value | None
 # --- functions of other libraries -----------------------------------------------------
 
 _HABITS = {
-    "ln": "log({0})",
-    "where": "{1} if {0} else {2}",
-    "select": "{1} if {0} else {2}",
-    "cond": "{1} if {0} else {2}",
-    "ifelse": "{1} if {0} else {2}",
-    "maximum": "max({0}, {1})",
-    "fmax": "max({0}, {1})",
-    "minimum": "min({0}, {1})",
-    "fmin": "min({0}, {1})",
-    "clamp": "clip({0}, {1}, {2})",
-    "clip_by_value": "clip({0}, {1}, {2})",
-    "arctan": "atan({0})",
-    "arcsin": "asin({0})",
-    "arccos": "acos({0})",
-    "arcsinh": "asinh({0})",
-    "arccosh": "acosh({0})",
-    "arctanh": "atanh({0})",
-    "arctan2": "atan2({0}, {1})",
-    "power": "({0})**({1})",
-    "pow": "({0})**({1})",
-    "exp2": "2**({0})",
-    "sgn": "sign({0})",
-    "fabs": "abs({0})",
-    "absolute": "abs({0})",
-    "rsqrt": "1 / sqrt({0})",
-    "add": "{0} + {1}",
-    "subtract": "{0} - {1}",
-    "multiply": "{0} * {1}",
-    "divide": "{0} / {1}",
-    "negative": "-{0}",
-    "mod": "{0} % {1}",
-    "fmod": "{0} % {1}",
-    "expit": "sigmoid({0})",
-    "logistic": "sigmoid({0})",
-    "gammaln": "lgamma({0})",
-    "loggamma": "lgamma({0})",
-    "psi": "digamma({0})",
-    "step": "1 if {0} > 0 else 0",
-    "heaviside": "1 if {0} > 0 else 0",
-    "norm": "sqrt(sum(x[i]**2 for i))",
-    "dot": "sum(a[i] * b[i] for i)",
-    "inner": "sum(a[i] * b[i] for i)",
-    "matmul": "sum(a[i, l] * b[l, j] for l)",
-    "mm": "sum(a[i, l] * b[l, j] for l)",
-    "einsum": "sum(a[i, l] * b[l, j] for l)",
-    "softmax": "exp(x[i]) / sum(exp(x[j]) for j)",
-    "log_softmax": "x[i] - logsumexp(x[j] for j)",
-    "var": "mean((x[i] - m)**2 for i)",
-    "std": "sqrt(mean((x[i] - m)**2 for i))",
-    "cumsum": "sum(x[j] for j if j <= i)",
-    "argmax": "max(x[i] for i)",
-    "amax": "max(x[i] for i)",
-    "amin": "min(x[i] for i)",
-    "reduce_sum": "sum(x[i] for i)",
-    "reduce_mean": "mean(x[i] for i)",
-    "reduce_max": "max(x[i] for i)",
+    name: forms
+    for names, forms in {
+        "ln": "log({0})",
+        "where select cond ifelse": "{1} if {0} else {2}",
+        "maximum fmax": "max({0}, {1})",
+        "minimum fmin": "min({0}, {1})",
+        "clamp clip clip_by_value": "clip({0}, {1}, {2}) | max({0}, {1}) | min({0}, {2})",
+        "arctan": "atan({0})",
+        "arcsin": "asin({0})",
+        "arccos": "acos({0})",
+        "arcsinh": "asinh({0})",
+        "arccosh": "acosh({0})",
+        "arctanh": "atanh({0})",
+        "arctan2": "atan2({0}, {1})",
+        "power pow": "({0})**({1})",
+        "exp10": "10**({0})",
+        "sgn": "sign({0})",
+        "fabs absolute": "abs({0})",
+        "rint": "round({0})",
+        "fix": "trunc({0})",
+        "add": "{0} + {1}",
+        "subtract": "{0} - {1}",
+        "multiply mul": "{0} * {1}",
+        "divide true_divide div": "{0} / {1}",
+        "negative neg": "-{0}",
+        "mod fmod remainder": "{0} % {1}",
+        "expit logistic": "sigmoid({0})",
+        "log_expit log_sigmoid": "logsigmoid({0})",
+        "gammaln loggamma": "lgamma({0})",
+        "psi": "digamma({0})",
+        "trigamma": "polygamma(1, {0})",
+        "step heaviside": "1 if {0} > 0 else 0",
+        "norm": "sqrt(sum(x[i]**2 for i))",
+        "dot inner": "sum(a[i] * b[i] for i)",
+        "matmul mm einsum": "sum(a[i, l] * b[l, j] for l)",
+        "softmax": "exp(x[i]) / sum(exp(x[j]) for j)",
+        "log_softmax": "x[i] - logsumexp(x[j] for j)",
+        "var": "mean((x[i] - m)**2 for i)",
+        "std": "sqrt(mean((x[i] - m)**2 for i))",
+        "cumsum": "sum(x[j] for j if j <= i)",
+        "argmax amax reduce_max": "max(x[i] for i)",
+        "amin reduce_min": "min(x[i] for i)",
+        "reduce_sum": "sum(x[i] for i)",
+        "reduce_mean": "mean(x[i] for i)",
+    }.items()
+    for name in names.split()
 }
 """By the name of NumPy, PyTorch, TensorFlow, SciPy or C; ``{0}`` is the first argument.
-Of functions of whole arrays the formula of an element, in which `x` is the array."""
+Of functions of whole arrays the formula of an element, in which `x` is the array; of
+several forms that for the arguments that are given."""
+
+_PLACES = {
+    "input x a base": 0,
+    "min a_min low lo clip_value_min exponent other": 1,
+    "max a_max high hi clip_value_max": 2,
+}
+"""The places of arguments that are passed by keyword."""
 
 
 def _call_help(node: nodes.Call, cx: Context) -> str:
@@ -483,7 +504,14 @@ def _call_help(node: nodes.Call, cx: Context) -> str:
     if name in ("stop_gradient", "detach"):
         return STOPPING
     if name in _HABITS:
-        return f"write `{_filled(_HABITS[name], arguments)}`"
+        words = {word.name: cx.findings.text(word.value.span) for word in node.keywords}
+        placed = {
+            place: words[word]
+            for some, place in _PLACES.items()
+            for word in some.split()
+            if word in words
+        }
+        return f"write `{_filled(_HABITS[name], placed | dict(enumerate(arguments)))}`"
     if node.output is not None and is_function(name):
         return f"`{name}` is a built-in: write `{name}({', '.join(arguments)})`"
     return ""
@@ -496,11 +524,16 @@ def _is_of_arrays(node: nodes.Call) -> bool:
     return name in REDUCTIONS or "{0}" not in _HABITS.get(name, "{0}")
 
 
-def _filled(form: str, arguments: Sequence[str]) -> str:
-    places = len(set(re.findall(r"\{\d\}", form)))
-    if places and len(arguments) != places:
-        arguments = ["a", "b", "c"][:places]
-    text = form.format(*arguments)
+def _filled(forms: str, given: Mapping[int, str]) -> str:
+    """The form whose places are given, with the arguments in them."""
+    every = [
+        (form, {int(place) for place in re.findall(r"\{(\d)\}", form)})
+        for form in forms.split(" | ")
+    ]
+    form, places = next((one for one in every if one[1] == given.keys()), every[0])
+    if places != given.keys():
+        given = dict(enumerate("abc"))
+    text = form.format(*(given.get(place, "") for place in range(3)))
     return re.sub(
         r"\(([\w.]+)\)\*\*", r"\1**", re.sub(r"\*\*\(([\w.]+)\)", r"**\1", text)
     )

@@ -321,7 +321,7 @@ class Findings:
 
 def near(name: str, known: Iterable[str]) -> str:
     """``did you mean …?``, or nothing when no known name is like it."""
-    close = get_close_matches(name, list(dict.fromkeys(known)), n=3, cutoff=0.6)
+    close = get_close_matches(name, list(dict.fromkeys(known)), n=3, cutoff=0.66)
     if not close:
         return ""
     return "did you mean " + " or ".join(f"`{c}`" for c in close) + "?"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -52,7 +52,9 @@ def lower_name(node: nodes.Name, cx: Context) -> Value | None:
     return None
 
 
-def report_unknown(name: str, span: Span, cx: Context) -> None:
+def report_unknown(
+    name: str, span: Span, cx: Context, is_indexed: bool = False
+) -> None:
     """A name that is not in view: hidden here, or nowhere at all."""
     hidden = cx.scope.hidden.get(name)
     if hidden is not None:
@@ -63,7 +65,7 @@ def report_unknown(name: str, span: Span, cx: Context) -> None:
     help = _name_help(name, cx) or near(name, (*cx.scope.known(), *CONSTANTS))
     if cx.is_function and not help:
         help = "a def sees its own parameters only: give it the value as an argument"
-    elif is_function(name):
+    elif is_function(name) and not (is_indexed and help):
         help = f"`{name}` is a function: call it, `{name}(…)`"
     cx.findings.error(
         "GS201",
@@ -94,7 +96,7 @@ def _bare(variable: Variable, span: Span, cx: Context) -> Value | None:
     if variable.type is None:
         return None
     if variable.axes:
-        _wrong_indices(variable, 0, span, cx)
+        _wrong_indices(variable, [], span, cx)
         return None
     type = cx.demands.types.get(variable.name, variable.type)
     return _reference(variable, (), type, span)
@@ -114,19 +116,23 @@ def _reference(
     )
 
 
-def _wrong_indices(variable: Variable, given: int, span: Span, cx: Context) -> None:
-    axes = ", ".join(str(axis) for axis in variable.axes)
-    wanted = ", ".join("ijklmnpqrs"[: len(variable.axes)])
+def _wrong_indices(
+    variable: Variable, given: Sequence[str], span: Span, cx: Context
+) -> None:
+    name, count = variable.name, len(variable.axes)
+    axes = ", ".join(map(str, variable.axes))
+    wanted = f"[{', '.join('ijklmnpqrs'[:count])}]" if axes else ""
+    help = f"write `{name}{wanted}`" + (": one index for each axis" if axes else "")
+    extra = [*given[: len(given) - count], *map(str, variable.axes)]
+    if len(given) > count and variable.batch:
+        whole = f"`{name}[{', '.join(extra)}]`"
+        help += f"; batch axes (`...`) are never written: to use one, declare {whole}"
     cx.findings.error(
         "GS232",
-        f"`{variable.name}` has {_count(len(variable.axes), 'axis', 'axes')}"
-        f"{f' ({axes})' if axes else ''}, and here it has"
-        f" {_count(given, 'index', 'indices')}",
+        f"`{name}` has {_count(count, 'axis', 'axes')}{f' ({axes})' if axes else ''},"
+        f" and here it has {_count(len(given), 'index', 'indices')}",
         span,
-        help=f"write `{variable.name}[{wanted}]`: one index for each axis; batch axes"
-        " (`...`) are never written"
-        if axes
-        else f"write `{variable.name}` without indices: batch axes are never written",
+        help=help,
     )
 
 
@@ -141,12 +147,13 @@ def lower_indexed(node: nodes.Indexed, cx: Context) -> Value | None:
     """``x[i, j + 1]``: each index is tied to the axis that it stands on."""
     variable = cx.scope.variables.get(node.name)
     if variable is None:
-        report_unknown(node.name, _name_span(node), cx)
+        report_unknown(node.name, _name_span(node), cx, is_indexed=True)
         return None
     if variable.type is None:
         return None
     if len(node.indices) != len(variable.axes):
-        _wrong_indices(variable, len(node.indices), node.span, cx)
+        texts = [cx.findings.text(index.span) for index in node.indices]
+        _wrong_indices(variable, texts, node.span, cx)
         return None
     pairs = zip(node.indices, variable.axes, strict=True)
     if _are_swapped(node, variable, cx):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ntpath
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TypeVar
 
 from gradspec.diagnostics import Diagnostic, Outcome, error
@@ -27,21 +28,18 @@ Definition = nodes.RuleDef | nodes.FunctionDef
 Items = dict[str, Rule | Function | Failed]
 
 
+@deep()
 def lower(
-    module: nodes.Module, imports: Mapping[str, LoweredModule]
+    module: nodes.Module,
+    imports: Mapping[str, LoweredModule],
+    offered: Mapping[str, str] = MappingProxyType({}),
 ) -> Outcome[LoweredModule]:
     """All sound rules and defs of a file, in the order written, and all its faults.
 
     ``imports`` holds the lowered files by resolved path. One that is not there is at
     fault (its reader has said so, or it is on a circle), and what needs it is left out.
+    ``offered``: the files of rules that come with gradspec, by name, for suggestions.
     """
-    with deep():
-        return _lower_module(module, imports)
-
-
-def _lower_module(
-    module: nodes.Module, imports: Mapping[str, LoweredModule]
-) -> Outcome[LoweredModule]:
     findings = Findings(module.source)
     known = _import(module, imports, findings)
     imported = [item for item in known.values() if isinstance(item, Function)]
@@ -53,7 +51,7 @@ def _lower_module(
     known |= {name: Failed(name) for name in (*circular, *module.broken)}
     for name in order:
         own = Findings(module.source)
-        item = _lower(definitions[name], Library(known, name), own)
+        item = _lower(definitions[name], Library(known, name, offered), own)
         if name in circular:  # that one of them needs another is no news
             found += [d for d in own.diagnostics if d.is_error]
         else:

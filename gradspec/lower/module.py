@@ -100,11 +100,13 @@ class Library:
     """The meaning of function names inside the item called ``current``.
 
     ``known`` are the rules and defs of the file and those that it imports; they shadow
-    built-ins, but for the item's own name, which means the built-in.
+    built-ins, but for the item's own name, which means the built-in. ``offered`` are
+    the files of rules that come with gradspec, for suggestions.
     """
 
     known: Mapping[str, Rule | Function | Failed] = field(default_factory=dict)
     current: str = ""
+    offered: Mapping[str, str] = field(default_factory=dict)
 
     def find(self, name: str) -> Callee | None:
         if name in self.known and not (name == self.current and is_function(name)):

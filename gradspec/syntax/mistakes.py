@@ -344,6 +344,33 @@ def _of_library(stop: Stop) -> Fault | None:
     return _python(shortened(dotted), span, help)
 
 
+def _einsum(stop: Stop) -> Fault | None:
+    """``einsum('bi,oi->bo', x, w)``"""
+    text = "".join(token.text for token in stop.line.tokens[stop.index - 2 :])
+    found = re.match(r"einsum\(['\"]([\w.,]+)(?:->([\w.]*))?['\"]((?:,\w+)+)\)", text)
+    if stop.index < 2 or found is None:
+        return None
+    arrays, parts = found[3].split(",")[1:], found[1].replace(".", "").split(",")
+    pairs = zip(arrays, parts, strict=False)
+    whole = " * ".join(f"{name}[{', '.join(indices)}]" for name, indices in pairs)
+    letters = dict.fromkeys("".join(parts))
+    kept = (
+        [n for n in letters if found[1].count(n) == 1] if found[2] is None else found[2]
+    )
+    over = ", ".join(n for n in letters if n not in kept)
+    help = f"write `sum({whole} for {over})`" if over else f"write `{whole}`"
+    return stop.fault("GS119", "a sum of products names its indices", help)
+
+
+def _method(stop: Stop) -> Fault | None:
+    """``(round(x) - x).detach()``"""
+    if stop.found.type != "DOT" or stop.at(2).type != "LPAR":
+        return None
+    name = stop.at(1).text
+    help = STOPPING if name in ("detach", "stop_gradient") else f"write `{name}(…)`"
+    return stop.fault("GS119", "a function stands before its argument", help)
+
+
 def _keyword_as_name(stop: Stop) -> Fault | None:
     """A word of the language, reserved in Python too, where a name must stand."""
     if not stop.found.text.isalpha() or "NAME" not in stop.expected:
@@ -406,15 +433,12 @@ _CHECKS: tuple[Callable[[Stop], Fault | None], ...] = (
     ),
     _Mistake(
         "GS101",
-        "the file to import from is named by its path in quotes",
+        "an import has its path in quotes, and its names one by one",
         'write `from "path.grad" import name, other`',
-        lambda stop: stop.line.first == "FROM" and stop.index == 1,
-    ),
-    _Mistake(
-        "GS101",
-        "what is imported is named, one by one",
-        'write `from "path.grad" import name, other`',
-        lambda stop: stop.found.type == "SCALE" and stop.last == "IMPORT",
+        lambda stop: (
+            (stop.line.first == "FROM" and stop.index == 1)
+            or (stop.found.type == "SCALE" and stop.last == "IMPORT")
+        ),
     ),
     _kind_of_bare_output,
     _Mistake(
@@ -465,22 +489,12 @@ _CHECKS: tuple[Callable[[Stop], Fault | None], ...] = (
     ),
     _Mistake(
         "GS110",
-        "an override says why it is not the derivative",
+        "an override says in quotes why it is not the derivative",
         'write `because "gradient reversal"` at the end',
         lambda stop: (
             stop.line.first == "OVERRIDE"
-            and "BECAUSE" in stop.expected
-            and (stop.ended or stop.found.type == "STRING")
-        ),
-    ),
-    _Mistake(
-        "GS110",
-        "the reason of an override stands in quotes",
-        'write `because "gradient reversal"` at the end',
-        lambda stop: (
-            stop.line.first == "OVERRIDE"
-            and stop.last == "BECAUSE"
-            and "STRING" in stop.expected
+            and ("BECAUSE" in stop.expected or stop.last == "BECAUSE")
+            and (stop.ended or stop.found.type == "STRING" or stop.last == "BECAUSE")
         ),
     ),
     _exact_place,
@@ -562,6 +576,7 @@ _CHECKS: tuple[Callable[[Stop], Fault | None], ...] = (
         'a docstring has three quotes: `"""`',
         lambda stop: stop.found.type == "STRING" and stop.index == 0,
     ),
+    _einsum,
     _Mistake(
         "GS119",
         "a text has no place in an expression",
@@ -572,6 +587,7 @@ _CHECKS: tuple[Callable[[Stop], Fault | None], ...] = (
         ),
     ),
     _of_library,
+    _method,
     _Mistake(
         "GS119",
         "only a rule has parts that a `.` picks",
@@ -584,12 +600,6 @@ _CHECKS: tuple[Callable[[Stop], Fault | None], ...] = (
         "`for` is followed by the names of indices",
         "write `for j` or `for i, j`",
         lambda stop: stop.last == "FOR" and "NAME" in stop.expected,
-    ),
-    _Mistake(
-        "GS125",
-        "an operator is missing here",
-        "write `*` to multiply",
-        lambda stop: stop.found.type == "LPAR" and stop.last in _RESULT_ENDS,
     ),
     _keyword_as_name,
     _missing_operator,
@@ -616,7 +626,7 @@ _CHECKS: tuple[Callable[[Stop], Fault | None], ...] = (
 
 _KEYWORDS = {
     "lambda": "there are no anonymous functions: write `def f(x) = expression`",
-    "in": "an index runs over the axis that it stands on: write `for j`",
+    "in": "an index runs over the axis that it stands on: write `for {0}` alone",
     "is": "compare with `==`",
     "return": "a rule assigns its outputs by name: `y = expression`",
     "yield": "a rule assigns its outputs by name: `y = expression`",
@@ -663,7 +673,8 @@ def _no_name(token: Token, before: Token, after: Token) -> Fault:
         help = f"write `{bare}`" if is_short else "begin it with a letter"
         return Fault("GS116", headline, token.span, help=help)
     if token.text in _KEYWORDS and _is_form(token, before, after):
-        return _python(token.text, token.span, _KEYWORDS[token.text])
+        help = _KEYWORDS[token.text].format(before.text if before.text != ")" else "j")
+        return _python(token.text, token.span, help)
     return _reserved(token)
 
 
