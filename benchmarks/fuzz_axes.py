@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from random import Random
 from types import ModuleType
@@ -29,11 +29,13 @@ from benchmarks.random_rules import Input, drawn
 from gradspec.derive.indexed import complete
 from gradspec.driver.cache import import_module
 from gradspec.ir.expr import show
-from gradspec.ir.rule import CheckedRule, Derived, Rule, Status, Verdict
+from gradspec.ir.rule import CheckedRule, Derived, Output, Rule, Status, Verdict
 from gradspec.pipeline import lower_module, read_module
 from gradspec.plan.planning import plan_module
 from gradspec.source import Source
 from gradspec.targets import emit
+
+Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 TARGETS = ("numpy", "torch")
 POINTS = 2
@@ -179,6 +181,21 @@ def expected(rule: Rule, at: Point) -> Expected:
     return Expected([value.of for value in found.values()], leaves)
 
 
+def shape_of(
+    rule: Rule, output: Output, arrays: Arrays, sizes: Mapping[str, int]
+) -> tuple[int, ...]:
+    """The batch axes of the inputs that the output depends on, or of all if it depends
+    on none, and its own axes.
+    """
+    known = [i for i in rule.tensor_inputs if i.shape.batch and output.shape.batch]
+    used = [i for i in known if i.name in output.spans or not output.spans]
+    batches = (
+        arrays[i.name].shape[: arrays[i.name].ndim - len(i.shape.axes)] for i in used
+    )
+    own = (a if isinstance(a, int) else sizes[a] for a in output.shape.axes)
+    return (*np.broadcast_shapes(*batches), *own)
+
+
 # --- what it gives ----------------------------------------------------------------------
 
 
@@ -267,14 +284,12 @@ def compare(one: Case, target: str, module: ModuleType, at: Point) -> None:
     except Exception as error:
         raise Fault(f"{target}: {type(error).__name__}: {error}") from error
     upstream = []
-    for y, wanted in zip(given.outputs, want.outputs, strict=True):
-        try:
-            full = wanted.expand(y.shape)
-        except RuntimeError:
-            raise Fault(
-                f"{target}: shape {y.shape}, not {tuple(wanted.shape)}"
-            ) from None
-        if differs(y, full):
+    pairs = zip(given.outputs, want.outputs, strict=True)
+    for output, (y, wanted) in zip(one.rule.outputs, pairs, strict=True):
+        shape = shape_of(one.rule, output, at.arrays, at.sizes)
+        if y.shape != shape:
+            raise Fault(f"{target}: shape {y.shape}, not {shape}")
+        if differs(y, wanted.expand(shape)):
             raise Fault(f"{target}: value {y}, not {wanted.detach().numpy()}")
         upstream.append(torch.tensor(cotangents([y])[0]))
     gradients = want.gradients(upstream)

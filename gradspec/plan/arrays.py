@@ -520,12 +520,16 @@ def is_safe(node: Op) -> bool:
 
 
 def may_be_number(expr: Expr, numbers: frozenset[str]) -> bool:
-    """True if an expression is a Python number, or a choice may make it one."""
+    """True if an expression is a Python number, or a choice may make it one, or the
+    elements that it repeats.
+    """
     if set(names(expr)) <= numbers:
         return True
     match expr:
         case Where(condition=condition, then=then, other=other):
             chosen = set(names(condition)) <= numbers
             return chosen and any(may_be_number(v, numbers) for v in (then, other))
+        case Rearranged(arg=arg):
+            return may_be_number(arg, numbers)
         case _:
             return False

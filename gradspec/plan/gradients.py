@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import reduce
 
-from gradspec.ir.rule import Input, Output, Override, Rule
+from gradspec.ir.rule import Input, Output, Override, Rule, Shape
 from gradspec.plan.arrays import (
     Arange,
     Cumulative,
@@ -21,6 +21,7 @@ from gradspec.plan.arrays import (
     Expr,
     Name,
     Op,
+    RankedNode,
     Rearranged,
     Reduce,
     ScatterAdd,
@@ -28,6 +29,7 @@ from gradspec.plan.arrays import (
     Stack,
     Where,
     children,
+    may_be_number,
     names,
     nodes,
     substitute,
@@ -35,6 +37,7 @@ from gradspec.plan.arrays import (
 )
 from gradspec.plan.axes import size_of
 from gradspec.plan.closing import Closed, NotEmitted
+from gradspec.plan.extents import Extents, extents_of
 from gradspec.plan.operations import ONE, ZERO, operation, rebuilt, with_values
 from gradspec.plan.plan import Assign, Gradient, RulePlan, Term
 from gradspec.plan.rewrites import batches, parted
@@ -45,29 +48,35 @@ def gradients_of(rule: Rule, closed: Closed) -> tuple[Gradient | None, ...]:
     """One entry for each input. Each term has the input's own axes in full, and the
     batch axes of its dependencies.
     """
+    extents = Extents(extents_of((*rule.inputs, *rule.outputs)))
+    for let in closed.forward:
+        extents.define(let.name, let.value)
     return tuple(
-        _gradient(rule, closed, variable)
+        _gradient(rule, closed, variable, extents)
         if f"d{variable.name}" in closed.cotangents
         else None
         for variable in rule.inputs
     )
 
 
-def _gradient(rule: Rule, closed: Closed, variable: Input) -> Gradient:
+def _gradient(
+    rule: Rule, closed: Closed, variable: Input, extents: Extents
+) -> Gradient:
     whole = closed.cotangents[f"d{variable.name}"]
     upstream = tuple(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
     if _unspread(whole) == ZERO:
         return Gradient(variable.name, ZERO, (), ())
     if not rule.is_elementwise:
         _require_one_batch(rule, variable, names(whole))
-    parts = linear_terms(whole, upstream)
+    parts = linear_terms(whole, upstream, extents)
     if parts is None:
         used = tuple(u for u in upstream if u in names(whole))
         spans = _spans(rule, closed, used, whole, variable)
         return Gradient(variable.name, whole, (Term(whole, used, spans),), (None,))
+    sizes = tuple(map(size_of, variable.shape.axes))
     terms = tuple(
         Term(
-            _in_full(value, variable) if len(parts) > 1 else value,
+            extents.in_full(value, sizes),
             (u,),
             _spans(rule, closed, (u,), value, variable),
         )
@@ -96,14 +105,6 @@ def _require_one_batch(rule: Rule, variable: Input, used: tuple[str, ...]) -> No
 def _unspread(value: Expr) -> Expr:
     while isinstance(value, Spread):
         value = value.arg
-    return value
-
-
-def _in_full(value: Expr, variable: Input) -> Expr:
-    """A single summand may lack an axis that others have."""
-    axes = variable.shape.axes
-    for position, axis in enumerate(axes):
-        value = Spread(value, position - len(axes), size_of(axis))
     return value
 
 
@@ -141,7 +142,7 @@ def tangents_of(
     for entry, gradient in zip(rule.backward, gradients, strict=True):
         if gradient is None or not isinstance(entry, Override):
             continue
-        if linear_terms(gradient.whole, upstream) is None:
+        if not _is_linear_in(gradient.whole, upstream):
             return None, _not_linear(rule, gradient.input)
     if closed.no_tangents:
         return None, closed.no_tangents
@@ -188,14 +189,22 @@ def _not_linear(rule: Rule, name: str) -> str:
 def is_linear(plan: RulePlan) -> bool:
     """True if every gradient is syntactically linear in the cotangents."""
     wholes = [g.whole for g in plan.gradients if g is not None]
-    return all(linear_terms(whole, plan.upstream) is not None for whole in wholes)
+    return all(_is_linear_in(whole, plan.upstream) for whole in wholes)
 
 
-def linear_terms(expr: Expr, upstream: tuple[str, ...]) -> Mapping[str, Expr] | None:
-    """The terms of ``expr`` in rule order, or None when it is not linear.
+def linear_terms(
+    expr: Expr, upstream: tuple[str, ...], extents: Extents
+) -> Mapping[str, Expr] | None:
+    """The terms of ``expr`` in rule order, or None when it is not linear."""
+    used = [u for u in upstream if u in names(expr)]
+    if not _is_linear_in(expr, upstream):
+        return None
+    return {u: _without(expr, {*used} - {u}, extents) for u in used}
 
-    Linearity is syntactic: sums, products and quotients with factors free of
-    cotangents, and choices whose condition is free of them.
+
+def _is_linear_in(expr: Expr, upstream: tuple[str, ...]) -> bool:
+    """True if ``expr`` is linear by its syntax: sums, products and quotients with
+    factors free of cotangents, and choices whose condition is free of them.
     """
     known: dict[Expr, bool | None] = {}  # None: free of cotangents
     for node in nodes(expr):
@@ -206,10 +215,7 @@ def linear_terms(expr: Expr, upstream: tuple[str, ...]) -> Mapping[str, Expr] | 
             known[node] = None
         else:
             known[node] = _is_linear(node, known)
-    if expr == ZERO:
-        return {}
-    used = [u for u in upstream if u in names(expr)]
-    return {u: _without(expr, {*used} - {u}) for u in used} if known[expr] else None
+    return expr == ZERO or bool(known[expr])
 
 
 def _is_linear(node: Expr, known: Mapping[Expr, bool | None]) -> bool:
@@ -249,18 +255,24 @@ def _factors(node: Expr) -> tuple[Expr, ...]:
             return ()
 
 
-def _without(expr: Expr, gone: set[str]) -> Expr:
-    """``expr``, linear in the cotangents, with some of them set to 0."""
-
-    def visit(node: Expr) -> Expr:
-        if isinstance(node, Name):
-            return ZERO if node.id in gone else node
-        terms = _terms(node)
-        if ZERO in _factors(node) or (terms and all(term == ZERO for term in terms)):
-            return ZERO
-        return rebuilt(node, children(node))
-
-    return transform(expr, visit) if gone else expr
+def _without(expr: Expr, gone: set[str], extents: Extents) -> Expr:
+    """``expr``, linear in the cotangents, with some of them set to 0. What is left of a
+    sum keeps its axes where an operation on axes needs them.
+    """
+    done: dict[Expr, Expr] = dict.fromkeys(map(Name, gone), ZERO)
+    for node in nodes(expr) if gone else ():
+        parts = tuple(done[child] for child in children(node))
+        terms, factors = (
+            [done[part] for part in parts_of(node)] for parts_of in (_terms, _factors)
+        )
+        if ZERO in factors or (terms and all(term == ZERO for term in terms)):
+            done[node] = ZERO
+        elif node not in done:
+            if isinstance(node, RankedNode) and not terms:
+                pairs = zip(parts, children(node), strict=True)
+                parts = tuple(extents.in_full(p, extents.of(c).sizes) for p, c in pairs)
+            done[node] = rebuilt(node, parts)
+    return done.get(expr, expr)
 
 
 # --- outputs in full ------------------------------------------------------------------
@@ -282,29 +294,37 @@ def in_full(
 ) -> tuple[Assign, ...]:
     """The computed ``forward`` values with outputs broadcast."""
     computed = {let.name: let.value for let in forward}
-    outputs = {o.name: o for o in rule.outputs if o.takes_gradient and o.shape.batch}
+    every = frozenset(i.name for i in rule.tensor_inputs)
+    outputs = {o.name: o for o in rule.outputs if o.takes_gradient}
 
     def full(let: Assign) -> Assign:
         if let.name not in outputs:
             return let
         output, value = outputs[let.name], let.value
-        lacking = _parts(rule, output, computed, gradients)
-        lacking -= _surely_reached(value, rule.tensor_inputs)
-        for other in rule.tensor_inputs:
-            if other.shape.batch and other.name in lacking:
-                value = _broadcast(value, other, len(output.shape.axes))
+        shape = output.shape
+        is_number = may_be_number(value, frozenset(names(value)) - every)
+        lacking = _parts(rule, output, computed, gradients) if shape.batch else set()
+        if rule.is_elementwise or not is_number:
+            lacking -= _surely_reached(value, rule.tensor_inputs)
+        rows = [i for i in rule.tensor_inputs if i.shape.batch and i.name in lacking]
+        if is_number and not rule.is_elementwise:
+            rows = rows or [*rule.tensor_inputs[:1]]
+        for other in rows:
+            value = _broadcast(value, other, shape)
         return replace(let, value=value)
 
     return tuple(map(full, forward))
 
 
-def _broadcast(value: Expr, other: Input, rank: int) -> Expr:
-    """A value of ``rank`` axes in the batch axes of an input as well."""
+def _broadcast(value: Expr, other: Input, shape: Shape) -> Expr:
+    """A value of a shape, in the batch axes of an input if the shape has batch axes."""
     like: Expr = Name(other.name)
     if other.shape.axes:
         like = Reduce("sum", like, tuple(range(-len(other.shape.axes), 0)))
-    if rank:
-        like = Expand(like, tuple(range(-rank, 0)))
+    if other.shape.batch and not shape.batch:
+        like = Einsum((like,), ("...",), "")
+    if shape.axes:
+        like = Expand(like, tuple(range(-len(shape.axes), 0)))
     return Op(BROADCAST_LIKE, (value, like))
 
 

@@ -37,6 +37,27 @@ from gradspec.symbolic.enclose import enclose
 # --- conditions -----------------------------------------------------------------------
 
 
+_TRUTHS = {True: Apply("eq", (ZERO, ZERO)), False: Apply("ne", (ZERO, ZERO))}
+
+
+def settled(expr: Expr) -> Expr:
+    """``expr`` without branches that no data select: decided among arrays, a comparison
+    of constants would take the axes of such a branch away.
+    """
+    done: dict[Expr, Expr] = {}
+    for node in walk.nodes(expr):
+        parts = tuple(done[child] for child in walk.children(node))
+        made = walk.with_children(node, parts)
+        done[node] = made if made is node else fold(made)
+        if isinstance(node, Apply) and node.op in _COMPARE and _is_constant(node):
+            done[node] = _TRUTHS.get(enclose(node, {}), node)
+    return done[expr]
+
+
+def _is_constant(expr: Expr) -> bool:
+    return all(isinstance(node, Apply | Const) for node in walk.nodes(expr))
+
+
 def is_within(condition: Expr, reference: Ref, sizes: Sequence[Expr]) -> bool:
     """True if the condition says no more than that the reference's positions exist."""
     reach = [

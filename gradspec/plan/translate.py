@@ -57,6 +57,7 @@ from gradspec.plan.rewrites import (
     filled_outside,
     is_within,
     regrouped,
+    settled,
     spelled_out,
     undefined_at,
 )
@@ -114,7 +115,8 @@ def array_of(
     """
     whole = {n: tuple(map(_size_in_rules, k.sizes)) for n, k in view.items()}
     tensors = frozenset(n for n, known in view.items() if not known.is_number)
-    value = spelled_out(_separate(filled_outside(expand(value), whole)))
+    value = settled(filled_outside(expand(value), whole))
+    value = spelled_out(_separate(value))
     value = regrouped(value, tensors)
     sizes = dict(zip(indices, map(size_of, axes), strict=True)) | _bound_sizes(value)
     unguarded = frozenset[ir.Expr]() if is_guarded else walk.unguarded(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gradspec.plan.arrays import Expr
+from gradspec.plan.extents import Extents
 from gradspec.plan.gradients import linear_terms
 from gradspec.plan.operations import Types, translate
 from gradspec.primitives.lookup import formula
@@ -32,7 +33,7 @@ def array(text: str) -> Expr:
     ],
 )
 def test_terms(whole: str, parts: dict[str, str]) -> None:
-    assert linear_terms(array(whole), UPSTREAM) == {
+    assert linear_terms(array(whole), UPSTREAM, Extents({})) == {
         d: array(t) for d, t in parts.items()
     }
 
@@ -41,4 +42,4 @@ def test_terms(whole: str, parts: dict[str, str]) -> None:
     "whole", ["dz * dw", "1 + dz", "2", "abs(dz)", "dz if dz > 0 else 0", "x / dz"]
 )
 def test_what_is_not_linear(whole: str) -> None:
-    assert linear_terms(array(whole), UPSTREAM) is None
+    assert linear_terms(array(whole), UPSTREAM, Extents({})) is None

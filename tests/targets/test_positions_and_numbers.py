@@ -133,6 +133,52 @@ rule apart(x[..., n], w[n], v[...]) -> (y[..., n], o[..., n], s[...]):
     y[i] = x[i] * w[i]
     o[i] = w[i]**2
     s = v * w[0]
+
+rule sum_of_output(x[n], z[m]) -> (y[n, m], o[n]):
+    y[i, j] = x[i] + z[j]
+    o[i] = sum(y[i, j] for j) * x[i]
+
+rule sums_of_outputs(x[n], z[m], w[m]) -> (y[n, m], o[m], s):
+    y[i, j] = x[i] * w[j] + z[j]
+    o[j] = sum(y[i, j] for i)
+    s = sum(y[i, j] * x[i] for i, j) + sum(o[j]**2 for j)
+
+rule sum_of_shifted(x[..., n], w[n, n]) -> (y[..., n, n], o[...]):
+    y[i, j] = (w[i - 1, i] if i > 0 else 2) + x[i] + x[j]
+    o = sum(y[j, i] * 3 for i, j) + x[0]
+
+rule gathered_and_summed(x[n, d], t[m]: int) -> (y[m, d], o[d], p[m]):
+    y[j, c] = x[t[j], c] * 2
+    o[c] = sum(y[j, c] for j)
+    p[j] = sum(y[j, c] for c)
+
+rule sum_over_batch(x[..., n], b[], w[n]) -> (y[..., n], o[...]):
+    y[i] = x[i] * w[i] + b
+    o = sum(y[i] for i)
+
+rule sum_of_prefixes(x[n], w[m]) -> (y[n, m], o[m]):
+    y[i, k] = sum(x[j] * w[k] for j if j <= i)
+    o[k] = sum(y[i, k] for i)
+
+rule sum_of_components(x[n], s[]) -> (c[n, 3], o[n], q):
+    c[i, k] = x[i] if k == 0 else s * x[i] if k == 1 else s
+    o[i] = sum(c[i, k] for k)
+    q = sum(o[i] for i)
+
+rule constants_compared(x[n], w[n]) -> (y, z[n], o):
+    y = sum(3 if sqrt(3) < 1 and x[i] > 1 else 2 for i) * x[0]
+    z[i] = x[i] if sqrt(2) > 1 else w[i]
+    o = mean((x[i] if log(2) > 1 else 3) for i)
+
+rule constant_outputs(A[n, m]) -> (y[n], z[], o[m]):
+    y[i] = 2
+    z = 3 * n
+    o[j] = A[0, j]
+
+rule constant_in_batch(x[..., n, m], k: static int = 1) -> (y[..., n], z[...], s[]):
+    y[i] = sum(x[i, j] for j) if k < 2 else 0
+    z = sum(x[i, j] for i, j) if k > 2 else 0
+    s = k
 """
 RULES = {rule.name: rule for rule in fuzz.all_of(TEXT)}
 SIZES = {"n": 4, "m": 3, "d": 2, "b": 4, "k": 7, "p": 2, "q": 3}
@@ -186,6 +232,10 @@ def test_values_and_gradients_are_those_of_the_formula(target: str) -> None:
             )
         except Exception as fault:
             wrong[name] = repr(fault)[:200]
+            continue
+        shapes = [fuzz.shape_of(rule, o, given, sizes) for o in rule.outputs]
+        if not rule.is_elementwise and [o.shape for o in outputs] != shapes:
+            wrong[name] = f"{[o.shape for o in outputs]}, not {shapes}"
             continue
         full = [y.expand(o.shape) for y, o in zip(want.outputs, outputs, strict=True)]
         above = [torch.tensor(cotangent(o)) for o in outputs]
