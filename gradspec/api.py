@@ -110,6 +110,7 @@ def compile_paths(
     diagnostics = tuple(d for result in results for d in result.diagnostics)
     _raise_errors(diagnostics)
     files = run.output_files(results)
+    _raise_errors(write.foreign(Path(out), write.beginnings(files)))
     written = write.write(Path(out), files)
     diagnostics += tuple(write.of_other_versions(Path(out), files))
     return CompileResult(

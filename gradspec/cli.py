@@ -140,6 +140,8 @@ def compile_command(
     hidden = write.hidden(folder, options.targets)
     work = _Work("compiling", paths, options, jobs, hidden, verbose)
     files = () if work.failed else run.output_files(work.results)
+    work.found += write.foreign(folder, write.beginnings(files))
+    files = () if work.failed else files
     step = write.stale if only_check else write.write
     try:
         touched = step(folder, files)
@@ -323,6 +325,11 @@ def audit_command(
     from gradspec.report import audit
 
     only = (explained,) if explained else ()
+    shown = audit.View(**view)
+    work.found += audit.foreign(only or names, options.targets, auditoptions, shown)
+    if work.failed:
+        work.report((), "text")
+        sys.exit(FINDINGS)
     asked = replace(auditoptions, jobs=work.jobs, rules=only)
     steps = audits.steps(work.entries, options)
     try:
@@ -337,7 +344,7 @@ def audit_command(
     if work.failed:
         work.report((), "text")
         sys.exit(FINDINGS)
-    failed = audit.show(done, asked, audit.View(**view, explained=reasons))
+    failed = audit.show(done, asked, replace(shown, explained=reasons))
     if any(one.absent for one in done):
         sys.exit(FAILURE)
     measured = {finding.rule for one in done for finding in one.findings}

@@ -9,11 +9,14 @@ import json
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradspec.diagnostics import Diagnostic
+from gradspec.driver import write
 from gradspec.options import AuditOptions
 from gradspec.report.streams import aligned, styled
 
@@ -341,6 +344,22 @@ def _number(value: float) -> float | str:
     return value if math.isfinite(value) else repr(value)
 
 
+_PICTURE, _VALUES = r"(?s).*<dc:title>gradspec<", r"[^\n]* truth rest,"
+"""Patterns of how the files begin."""
+
+
+def foreign(
+    rules: Iterable[str], targets: Iterable[str], options: AuditOptions, view: View
+) -> tuple[Diagnostic, ...]:
+    """GS616 for files that pictures and values would overwrite."""
+    rules = tuple(rules)
+    pictures = {f"{rule}.svg": _PICTURE for rule in rules}
+    cases = product(rules, targets, options.dtypes)
+    values = {f"{'.'.join(case)}.csv": _VALUES for case in cases}
+    folders = (view.plot, pictures), (view.values, values)
+    return sum((write.foreign(Path(f), p) for f, p in folders if f is not None), ())
+
+
 def write_values(audits: Iterable[TargetAudit], folder: Path) -> tuple[Path, ...]:
     """Files named ``<rule>.<target>.<format>.csv``."""
     cases: dict[str, list[Finding]] = {}
@@ -413,7 +432,7 @@ def write_pictures(audits: Iterable[TargetAudit], folder: Path) -> tuple[Path, .
         path = folder / f"{rule}.svg"
         with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": rule}):
             picture([r for r in found if r.emitted.rule == rule]).savefig(
-                path, metadata={"Date": None}
+                path, metadata={"Date": None, "Creator": "gradspec"}
             )
         paths.append(path)
     return tuple(paths)
