@@ -48,12 +48,14 @@ class GradspecWarning(UserWarning):
     """
 
     def __init__(self, diagnostic: Diagnostic) -> None:
+        from gradspec.report.diagnostics import printable
+
         self.diagnostic = diagnostic
         place = ""
         for label in diagnostic.labels[:1]:
             line, column = label.source.position(label.span.start)
             place = f" ({label.source.path}:{line}:{column})"
-        super().__init__(f"{diagnostic.code}: {diagnostic.headline}{place}")
+        super().__init__(printable(f"{diagnostic.code}: {diagnostic.headline}{place}"))
 
 
 @dataclass(frozen=True, slots=True)

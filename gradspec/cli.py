@@ -372,7 +372,7 @@ def fmt_command(paths: tuple[str, ...], only_check: bool, diff: bool) -> None:
 
     outcome = discover(paths)
     entries, found = outcome.value or (), outcome.diagnostics
-    files = [] if found else list(map(load.format_entry, entries))
+    files = list(map(load.format_entry, entries))
     found += tuple(d for one in files for d in one.found)
     _report((), found, (), "text")
     if [entry.data is None for entry in entries] == [False]:
@@ -382,7 +382,8 @@ def fmt_command(paths: tuple[str, ...], only_check: bool, diff: bool) -> None:
     try:
         for one in changed:
             if diff:
-                click.echo(load.difference(one), nl=False)
+                lines = map(printable, load.difference(one).split("\n"))
+                click.echo("\n".join(lines), nl=False)
             elif only_check:
                 click.echo(f"would format {printable(one.path)}")
             else:

@@ -13,6 +13,11 @@ SHIPPED = "gradspec:"
 """Prefix of the rules that come with gradspec: ``gradspec:control/gradients``."""
 
 
+def escape(char: str) -> str:
+    r"""``\x1b``, ``\u2028``: a character that cannot be shown, as Python writes it."""
+    return char.encode("unicode_escape").decode("ascii")
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """The half-open range ``[start, end)`` of a source text."""

@@ -274,9 +274,9 @@ def _collisions(entries: Iterable[Entry]) -> Iterator[Diagnostic]:
 
 
 def _not_utf8(display: str, data: bytes, fault: UnicodeDecodeError) -> Diagnostic:
-    before = data[: fault.start].decode("utf-8", "replace")
-    source = Source(display, data.decode("utf-8", "replace"))
-    span = Span(len(before), len(before) + 1)
+    source = Source(display, data.decode("utf-8", "backslashreplace"))
+    start = len(data[: fault.start].decode("utf-8"))
+    span = Span(start, start + len(r"\xff"))
     return error(
         "GS606",
         f"the file is not UTF-8: byte 0x{data[fault.start]:02x} at offset"

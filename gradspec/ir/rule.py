@@ -247,6 +247,27 @@ class Rule:
 # --- what checking establishes -------------------------------------------------------
 
 
+def class_name(rule: str) -> str:
+    """``LayerNorm`` of ``layer_norm``."""
+    name = "".join(part[:1].upper() + part[1:] for part in rule.split("_"))
+    return name if name.isidentifier() else f"Layer{name}"
+
+
+def layer_name(rule: str) -> str:
+    """The name of a rule's layer, which is not that of the rule."""
+    name = class_name(rule)
+    return f"{name}2" if name == rule else name
+
+
+def companions(rule: str, is_learned: bool) -> dict[str, str]:
+    """Names that belong to a rule in emitted modules beside its own, each with what it
+    is called there.
+    """
+    made = {f"{rule}_vjp": "the pullback", f"{rule}_jvp": "the pushforward"}
+    learned = {layer_name(rule): "the layer", f"init_{rule}": "the initial values"}
+    return made | learned if is_learned else made
+
+
 class Status(Enum):
     """The verdict on one input's cotangent."""
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from gradspec.diagnostics import Diagnostic, Outcome, error
-from gradspec.ir.rule import Rule
+from gradspec.ir.rule import Rule, companions
 from gradspec.ir.walk import deep
 from gradspec.lower.context import Findings, near
 from gradspec.lower.module import (
@@ -44,6 +44,7 @@ def lower(
     known = _import(module, imports, findings)
     imported = [item for item in known.values() if isinstance(item, Function)]
     definitions = _definitions(module, findings)
+    _report_companions(definitions, findings)
     order, circles = arrange(definitions, lambda name: _needs(name, definitions))
     _report_circles(circles, definitions, findings)
     found = findings.diagnostics
@@ -97,6 +98,26 @@ def _definitions(module: nodes.Module, findings: Findings) -> dict[str, Definiti
             help = "rename one of the two, or remove it"
             findings.twice("GS204", item, first.name_span, "defined", help)
     return made
+
+
+def _report_companions(
+    definitions: Mapping[str, Definition], findings: Findings
+) -> None:
+    """GS204 for a rule whose name, or a name of whose, belongs to another rule."""
+    rules = {n: d for n, d in definitions.items() if isinstance(d, nodes.RuleDef)}
+    owners = dict(rules)
+    for rule in rules.values():
+        is_learned = any(i.kind == "param" for i in rule.inputs)
+        for name, what in companions(rule.name, is_learned).items():
+            owner = owners.setdefault(name, rule)
+            also = "" if owner.name == name else f", and of `{owner.name}`"
+            if owner is not rule:
+                findings.error(
+                    "GS204",
+                    f"`{name}` is {what} of `{rule.name}` in emitted modules{also}",
+                    (rule if also else owner).name_span,
+                    help="rename one of the two",
+                )
 
 
 def _needs(name: str, definitions: Mapping[str, Definition]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from gradspec.diagnostics import Diagnostic, Label, Severity
 from gradspec.driver.cache import FileResult
 from gradspec.ir.rule import Verdict
 from gradspec.report.summary import boundaries_data, costs_data
+from gradspec.source import escape
 
 if TYPE_CHECKING:
     from gradspec.driver.boundaries import RuleTable
@@ -48,9 +49,11 @@ def _lines(found: Diagnostic) -> Iterator[str]:
 
 def _place(label: Label, colour: str) -> Iterator[str]:
     line, column = label.source.position(label.span.start)
-    text, offset = _window(label.source.line(line), column - 1)
+    whole, start = label.source.line(line), column - 1
+    marked = printable(whole[start : start + label.span.end - label.span.start])
+    text, offset = _window(printable(whole), len(printable(whole[:start])))
     room = max(1, len(text) - offset)
-    width = min(max(1, label.span.end - label.span.start), room)
+    width = min(max(1, len(marked)), room)
     gutter = " " * len(str(line))
     bar = click.style("|", fg="blue")
     message = printable(label.message)
@@ -64,7 +67,6 @@ def _place(label: Label, colour: str) -> Iterator[str]:
 
 def _window(text: str, offset: int) -> tuple[str, int]:
     """The part of a long line around ``offset``, and where the offset is in it."""
-    text = printable(text)
     if len(text) <= WIDEST:
         return text, offset
     start = max(0, min(offset - WIDEST // 2, len(text) - WIDEST))
@@ -74,10 +76,9 @@ def _window(text: str, offset: int) -> tuple[str, int]:
 
 
 def printable(text: str) -> str:
-    """The text without control characters (an escape sequence in a file, say)."""
-    return "".join(
-        c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text
-    )
+    """The text with escapes in place of control characters (a file may have those that
+    command a terminal)."""
+    return "".join(c if c.isprintable() or c == "\t" else escape(c) for c in text)
 
 
 def _blank(text: str) -> str:

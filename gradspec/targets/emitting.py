@@ -12,6 +12,7 @@ from typing import cast
 
 from gradspec import __version__
 from gradspec.diagnostics import Diagnostic, Outcome, error, warning
+from gradspec.ir.rule import companions
 from gradspec.plan.arrays import Expr
 from gradspec.plan.cost import cost_summary
 from gradspec.plan.operations import missing
@@ -38,6 +39,8 @@ def emit_module(
     if not programs:
         return Outcome(None, tuple(found))
     names = {p.name for p in programs}.union(*(p.variables for p in programs))
+    for p in programs:
+        names |= {*companions(p.name, any(i.is_param for i in p.inputs))}
     page = Page(plan.path, names)
     definitions = [
         d for p in programs for d in target.definitions(p, page, trace=trace)

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from gradspec.ir.rule import Input, Kind, Output
+from gradspec.ir.rule import Input, Kind, Output, layer_name
 from gradspec.plan.program import Program
 from gradspec.targets.expressions import numeral
 from gradspec.targets.lines import Lines
-from gradspec.targets.target import Page
 
 SHAPE = "shape"
 """The argument for params of any shape; no name of a rule is this one."""
@@ -61,21 +60,15 @@ class Layer:
         return tuple(i for i in self.program.tensors if i.name in there)
 
 
-def layer(program: Program, page: Page, own: str, name: str = "") -> Layer | None:
+def layer(program: Program, own: str, name: str = "") -> Layer | None:
     """The layer of a rule, called ``name`` or by the rule's name; None if it has no
     params. ``own`` are the names of the framework's class, which no argument or attribute
     may have.
     """
     if not any(i.is_param for i in program.inputs):
         return None
-    name = page.fresh(name or class_name(program.name))
+    name = name or layer_name(program.name)
     return Layer(name, program, _sizes(program), _naming(program, {*own.split()}))
-
-
-def class_name(rule: str) -> str:
-    """``LayerNorm`` of ``layer_norm``."""
-    name = "".join(part[:1].upper() + part[1:] for part in rule.split("_"))
-    return name if name.isidentifier() else f"Layer{name}"
 
 
 def _sizes(rule: Program) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from gradspec.ir.rule import Input, Kind
 from gradspec.plan.arrays import Expr, names
 from gradspec.plan.plan import Assign, Docs, Note, Term
 from gradspec.plan.program import Program
+from gradspec.source import escape
 from gradspec.targets.expressions import Scope, numeral, render
 from gradspec.targets.layout import WIDTH
 
@@ -289,19 +290,12 @@ def _escaped(text: str) -> tuple[str, str]:
         before = body[:-1]
         is_escaped = (len(before) - len(before.rstrip("\\"))) % 2
         body = f"{before[:-1] if is_escaped else before}\\x22"
-    return "", "".join(_code(char) if _is_hidden(char) else char for char in body)
+    return "", "".join(escape(char) if _is_hidden(char) else char for char in body)
 
 
 def _is_hidden(char: str) -> bool:
     """Control and format characters, and line ends that are not ``\\n``."""
     return char != "\n" and unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")
-
-
-def _code(char: str) -> str:
-    number = ord(char)
-    if number < 0x100:
-        return f"\\x{number:02x}"
-    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
 def _quoted(definition: str) -> str:

@@ -6,8 +6,10 @@ import json
 import re
 
 import click
+import pytest
 
 from gradspec.diagnostics import error
+from gradspec.driver.discover import source_of
 from gradspec.report.diagnostics import WIDEST, _lines, document, github, render
 from gradspec.source import Source, Span
 
@@ -44,6 +46,23 @@ def test_a_long_line_is_cut_around_the_caret() -> None:
     assert len(lines[3]) <= WIDEST + 10
     assert lines[3].endswith("bad")
     assert lines[4].index("^") == lines[3].index("bad")
+
+
+ODD = {"\0": r"\x00", "\x1b": r"\x1b", "\u202e": r"\u202e", "\udcff": r"\udcff"}
+
+
+@pytest.mark.parametrize("char", ODD, ids=ascii)
+def test_a_caret_stands_under_the_escape_of_its_character(char: str) -> None:
+    lines = _shown(f"y = {char}[31m + {char}\n", 12, 13)
+    shown = ODD[char]
+    assert lines[3] == f"1 | y = {shown}[31m + {shown}"
+    assert lines[4] == " " * 2 + "| " + " " * (11 + len(shown)) + "^" * len(shown)
+
+
+def test_bytes_that_are_no_text_are_shown() -> None:
+    (found,) = source_of("a.grad", b"# \xc3\xa9 \xff\n").diagnostics
+    lines = [_plain(line) for line in _lines(found)]
+    assert lines[3:5] == ["1 | # é \\xff", "  |     ^^^^"]
 
 
 def test_control_characters_never_reach_the_terminal() -> None:

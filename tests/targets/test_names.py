@@ -7,6 +7,9 @@ import re
 import numpy as np
 import pytest
 
+from gradspec.lower.lowering import lower
+from gradspec.source import Source
+from gradspec.syntax.parse import parse
 from tests.calling import Array, by_target, called, cotangent
 from tests.targets.emission import LEARNED, module_of, text_of
 
@@ -121,19 +124,34 @@ def test_classes_give_way_to_one_another_and_to_rules() -> None:
 LAYER = "rule prelu(x, a: param = 1) -> y:\n    y = a * x\n\n"
 
 
-@pytest.mark.torch
-def test_a_layer_never_takes_the_name_of_a_rule() -> None:
-    torch = pytest.importorskip("torch")
-    rules = module_of(LAYER + "rule Prelu(x) -> y:\n    y = 2 * x\n", "torch")
-    assert set(rules.__all__) == {"prelu", "Prelu", "Prelu2"}
-    assert rules.Prelu2()(torch.ones(2)).tolist() == [1.0, 1.0]
+CLASHES = {
+    "f_vjp": ("rule f(x) -> y:\n    y = 2 * x\n\n", "the pullback of `f`"),
+    "f_jvp": ("rule f(x) -> y:\n    y = 2 * x\n\n", "the pushforward of `f`"),
+    "Prelu": (LAYER, "the layer of `prelu`"),
+    "init_prelu": (LAYER, "the initial values of `prelu`"),
+}
 
 
-@pytest.mark.jax
-def test_nor_does_a_function_that_makes_arrays() -> None:
-    rules = module_of(LAYER + "rule init_prelu(x) -> y:\n    y = 2 * x\n", "jax")
-    assert set(rules.__all__) == {"prelu", "init_prelu", "init_prelu2"}
-    assert float(rules.init_prelu(2.0)) == 4.0
+@pytest.mark.parametrize("name", CLASHES)
+def test_what_belongs_to_a_rule_is_the_name_of_no_other(name: str) -> None:
+    text, what = CLASHES[name]
+    other = f"rule {name}(x) -> y:\n    y = 3 * x\n\n"
+    for whole in (text + other, other + text):
+        (told,) = lower(parse(Source("a", whole)).value, {}).diagnostics
+        assert told.code == "GS204" and what in told.headline
+        assert whole[told.labels[0].span.start :].startswith(f"{name}(x)")
+    layers = LAYER.replace("prelu", "pre_lu") + LAYER.replace("prelu", "preLu")
+    (told,) = lower(parse(Source("a", layers)).value, {}).diagnostics
+    assert "the layer of `preLu` in emitted modules, and of `pre_lu`" in told.headline
+
+
+def test_a_variable_of_another_rule_changes_no_public_name() -> None:
+    text = (
+        "rule f(x) -> y:\n    y = 2 * x\n\nrule g(f_vjp, x) -> y:\n    y = f_vjp * x\n"
+    )
+    rules = module_of(text, "numpy")
+    assert {"f_vjp", "g_vjp"} <= {*rules.__all__}
+    assert rules.g_vjp(3.0, 2.0)[1](1.0) == (2.0, 3.0)
 
 
 @pytest.mark.torch

@@ -411,7 +411,7 @@ def _initial_values(program: Program, page: Page) -> list[Definition]:
     """``init_f``, which returns the initial arrays of a rule's params, by name: JAX has no
     layers.
     """
-    made = layer(program, page, "dtype shape", f"init_{program.name}")
+    made = layer(program, "dtype shape", f"init_{program.name}")
     if made is None:
         return []
     start, rule = page.core("start"), program.name

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from gradspec.ir.rule import Kind, Output
+from gradspec.ir.rule import Kind, Output, class_name
 from gradspec.plan.arrays import Expr, is_whole
 from gradspec.plan.program import Program
 from gradspec.targets import lines as traces
 from gradspec.targets.expressions import Scope, render, render_atom, scope_of
-from gradspec.targets.layers import class_name
 from gradspec.targets.lines import (
     Lines,
     assignments,
@@ -40,7 +39,7 @@ def definitions(program: Program, page: Page, *, trace: bool) -> list[Definition
     """The class ``_F``, and ``f``, ``f_vjp`` and ``f_jvp``."""
     scope = scope_of(program, page, DIALECT)
     own = page.fresh(f"_{class_name(program.name)}")
-    vjp, jvp = page.fresh(f"{program.name}_vjp"), page.fresh(f"{program.name}_jvp")
+    vjp, jvp = f"{program.name}_vjp", f"{program.name}_jvp"
     return [
         Definition(_class(program, own, scope, trace)),
         Definition(_value(program, own, page), (program.name,)),

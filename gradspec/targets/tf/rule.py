@@ -54,7 +54,7 @@ def definitions(program: Program, page: Page, *, trace: bool) -> list[Definition
         *indented(_body(program, scope, trace)),
     ]
     function = Definition(lines, (program.name,))
-    made = layer(program, page, OWN)
+    made = layer(program, OWN)
     return [function] if made is None else [function, _layer(made, page)]
 
 

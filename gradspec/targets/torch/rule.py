@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from gradspec.ir.rule import Input, Kind, Output
+from gradspec.ir.rule import Input, Kind, Output, class_name
 from gradspec.plan.arrays import (
     Diagonal,
     Einsum,
@@ -28,7 +28,7 @@ from gradspec.primitives.lookup import primitive
 from gradspec.targets import layers
 from gradspec.targets import lines as traces
 from gradspec.targets.expressions import Scope, is_scalar, render, render_atom, scope_of
-from gradspec.targets.layers import Layer, class_name, layer
+from gradspec.targets.layers import Layer, layer
 from gradspec.targets.lines import (
     Lines,
     assignment,
@@ -61,7 +61,7 @@ def definitions(program: Program, page: Page, *, trace: bool) -> list[Definition
         Definition(_class(program, own, page, trace)),
         Definition(_function(program, own), (program.name,)),
     ]
-    made = layer(program, page, OWN)
+    made = layer(program, OWN)
     return found if made is None else [*found, _layer(made)]
 
 
