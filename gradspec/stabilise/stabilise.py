@@ -440,11 +440,12 @@ class _Stabiliser:
         }
         for sample in self._finite if values and not self._is_elementwise else ():
             scalars = sample.written_out(done, sample.evaluated)
-            close, machine = Names(scalars), Machine(sample.points.columns)
+            columns = dict(sample.points.columns)
+            for name in sample.points.upstream & {*columns}:
+                columns[name] = np.ones_like(columns[name])  # not 0 times infinity
+            close, machine = Names(scalars), Machine(columns)
             inputs = {variable.name for variable in scalars.inputs}
             plain = _is_plain(sample) & sample.points.defined
-            for name in sample.points.upstream:  # 0 times an infinite slope is nobody's
-                plain &= sample.points.columns[name] != 0
             for variable, entry in zip(scalars.inputs, scalars.backward, strict=True):
                 name = f"d{variable.name.partition('[')[0]}"
                 if name in values and isinstance(entry, Derived | Declared):

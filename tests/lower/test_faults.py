@@ -58,7 +58,7 @@ ONE = [
     (body("y = t", header="f(t, dt) -> y"), "GS210", "dt"),
     (body("y = x", "dy = x", header="f(x) -> (y, dy)"), "GS210", "dy"),
     (body("y = x", header="f(x, k: static = pi) -> y"), "GS223", "pi"),
-    (body("y = x", header="f(x, k: static = inf) -> y"), "GS223", "inf"),
+    (body("y = x", header="f(x, k: static int = inf) -> y"), "GS223", "inf"),
     (body("y = x", header="f(x, k: static = 1 / 0) -> y"), "GS223", "1 / 0"),
     (body("y = x", header="f(x, k: static int = 1.5) -> y"), "GS223", "1.5"),
     (body("y = x", header="f(x = 2) -> y"), "GS223", "2"),

@@ -135,7 +135,16 @@ def test_borders_in_other_variables_belong_to_the_claim() -> None:
     left = formula("x if t == 1 else 0")
     right = formula("0")
     assert prove_equal(left, right, (), Effort.of(1.0), wrt="x") is None
-    assert prove_equal(left, right, (), Effort.of(1.0), wrt="t") is not None
+    assert prove_equal(right, left, (), Effort.of(1.0), wrt="t") is not None
+
+
+def test_equations_of_the_declared_side_alone_belong_to_the_claim() -> None:
+    left = formula("x if t == 1 else 0")
+    right = formula("0")
+    assert prove_equal(left, right, (), Effort.of(1.0), wrt="t") is None
+    given = (left,)
+    found = prove_equal(left, right, (), Effort.of(1.0), wrt="t", given=given)
+    assert found is not None
 
 
 ADVERSARIES = (
