@@ -166,9 +166,10 @@ def reach(claim: Claim) -> Reached:
     if not wanted or size(claim.declared) + size(claim.derived) > _LARGEST:
         return Reached(Evidence(claim, ()))
     search = _Search(claim)
-    for border in wanted:
+    crossed = [border for border in wanted if not search.is_never_met(border)]
+    for border in crossed:
         search.along(border, search.bases[:1])
-    for border in wanted:
+    for border in crossed:
         if not search.is_covered(border, search.points):
             search.along(border, search.bases[1:])
     evidence = examine(claim, search.points)
@@ -176,7 +177,7 @@ def reach(claim: Claim) -> Reached:
         return Reached(evidence)
     # What differs and is not refuted is at a kink, or off by the rounding of a number.
     seen = [p for p, s in evidence.comparisons if s.relation is not Relation.UNDECIDED]
-    missed = (b for b in wanted if not search.is_covered(b, seen))
+    missed = (b for b in crossed if not search.is_covered(b, seen))
     return Reached(evidence, next(missed, None))
 
 
@@ -259,6 +260,10 @@ class _Search:
         """True if an assumption speaks of the variable and another one."""
         every = map(names, self.limits.conditions)
         return any(name in used and len(used) > 1 for used in every)
+
+    def is_never_met(self, border: Border) -> bool:
+        """True if the expression is shown to be 0 nowhere and of one sign."""
+        return any(self._is_empty(border, group) for group in ((-1, 0), (0, 1)))
 
     def is_covered(self, border: Border, seen: list[Point]) -> bool:
         """True if each region at a border has a point, or is empty."""
