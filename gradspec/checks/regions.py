@@ -263,7 +263,8 @@ class _Search:
 
     def is_never_met(self, border: Border) -> bool:
         """True if the expression is shown to be 0 nowhere and of one sign."""
-        return any(self._is_empty(border, group) for group in ((-1, 0), (0, 1)))
+        sides = ((-1, 0), (0, 1))
+        return any(self._is_empty(border, side, with_borders=True) for side in sides)
 
     def is_covered(self, border: Border, seen: list[Point]) -> bool:
         """True if each region at a border has a point, or is empty."""
@@ -276,9 +277,11 @@ class _Search:
         alike = (g for g in self.whole if names(g) <= free)
         if one_variable and all(self.whole[gap] for gap in alike):
             return True
-        return all(self._is_empty(border, group) for group in missing)
+        return all(self._is_empty(border, g, with_borders=g == (0,)) for g in missing)
 
-    def _is_empty(self, border: Border, group: tuple[int, ...]) -> bool:
+    def _is_empty(
+        self, border: Border, group: tuple[int, ...], *, with_borders: bool
+    ) -> bool:
         op = next(
             op
             for op, groups in _GROUPS.items()
@@ -288,9 +291,7 @@ class _Search:
         fact = (Apply(op, (border.gap, ZERO)), holds)
         conditions = (*border.path, fact)
         effort = Effort.of(_EXCLUDING)
-        exclusion = Exclusion(
-            conditions, self.instance.whole, effort, with_borders=group == (0,)
-        )
+        exclusion = Exclusion(conditions, self.instance.whole, effort, with_borders)
         return exclusion.proof(self.instance.assumed) is not None
 
 

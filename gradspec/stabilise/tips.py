@@ -70,12 +70,13 @@ def with_tips(
     uses, ``positive`` names are never 0. In a declared gradient only roots of sums of
     squares over an index are seen.
     """
-    if not any(True for _ in _divisors(expr)):
+    tips = _Tips(values, is_derived, positive)
+    if all(tips.cone(divisor) is None for divisor in {*_divisors(expr)}):
         return expr
-    made = _Tips(values, is_derived, positive).run(expr)
+    made = tips.run(expr)
     selects = [node for node in nodes(made) if isinstance(node, Select)]
-    tips = {node.other for node in selects if node == _safe(node.other)}
-    return made if tips.isdisjoint(_divisors(made)) else expr  # NaN would be left
+    mended = {node.other for node in selects if node == _safe(node.other)}
+    return made if mended.isdisjoint(_divisors(made)) else expr  # NaN would be left
 
 
 def _divisors(expr: Expr) -> Iterator[Expr]:
@@ -287,14 +288,19 @@ class _Tips:
                 return factor
 
     def _is_tip(self, divisor: Expr, whole: Product) -> bool:
-        value = self._whole(divisor)
-        cone = _cone(value) if self.is_derived or norm(value) else None
-        if cone is None or any(
-            isinstance(part, Ref) and part.name in self.positive for part in cone.parts
-        ):
+        cone = self.cone(divisor)
+        if cone is None:
             return False
         degree, vanishes = _order_of_product(whole, cone)
         return vanishes and _is_at_least(degree, 0)
+
+    def cone(self, divisor: Expr) -> _Cone | None:
+        """The cone at whose tip a divisor is 0; None if there is none."""
+        value = self._whole(divisor)
+        cone = _cone(value) if self.is_derived or norm(value) else None
+        parts = () if cone is None else cone.parts
+        used = {part.name for part in parts if isinstance(part, Ref)}
+        return cone if used.isdisjoint(self.positive) else None
 
     def _whole(self, expr: Expr) -> Expr:
         return tidy(inlined(expr, self.values, Scope()))

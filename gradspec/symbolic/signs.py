@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
-from math import ceil, floor
+from math import ceil, floor, frexp, inf, ldexp, nextafter
 from typing import Any
 
-from flint import arb, ctx, fmpq
+from flint import arb, ctx
 
 from gradspec.symbolic.domain import Range
 from gradspec.symbolic.enclose import Program, defined
@@ -25,13 +25,15 @@ TESTS = 1200
 """Intervals that are looked at along one line."""
 
 _MOST = 6  # roots
-_LARGEST = Fraction(2) ** 127
-_LEAST = Fraction(1, 2**150)
+_LARGEST = 2.0**127
+_LEAST = 2.0**-150
 """Floats of single precision lie between 2**-149 and 2**128."""
 
-_NARROW = Fraction(1, 2**54)
+_NARROW = 2.0**-20
 _BITS, _MORE_BITS = 64, 320
-_INTEGERS = Fraction(2**31 - 1)
+_INTEGERS = 2.0**31 - 1
+
+_Interval = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +56,11 @@ def signs(
     """The signs of ``gap`` for values of the variable in ``room``."""
     line = _Line(gap, variable, base, is_integer)
     waiting = line.start(room)
-    points: list[Fraction] = [end for pair in waiting for end in pair]
-    roots = 0
+    ends = {end for pair in waiting for end in pair}
+    found: list[Fraction] = []
     queue = [(_distance(pair), pair) for pair in waiting]
     heapify(queue)
+    roots = 0
     for _ in range(TESTS):
         if not queue or roots == _MOST:
             break
@@ -66,21 +69,21 @@ def signs(
             continue
         centre = line.between(low, high)
         if centre is None:
-            points += [low, *line.roots(low, high), high]
+            ends |= {low, high}
+            found += line.roots(low, high)
             roots += 1
             continue
         for part in ((low, centre), (centre, high)):
             heappush(queue, (_distance(part), part))
-    ends = sorted(set(points))
-    between = (line.between(low, high) for low, high in pairwise(ends))
-    points += [centre for centre in between if centre is not None]
-    return Signs(tuple(dict.fromkeys(points)), not queue)
+    between = (line.between(low, high) for low, high in pairwise(sorted(ends)))
+    ends |= {centre for centre in between if centre is not None}
+    return Signs((*found, *map(Fraction, sorted(ends))), not queue)
 
 
-def _distance(interval: tuple[Fraction, Fraction]) -> tuple[Fraction, Fraction]:
+def _distance(interval: _Interval) -> _Interval:
     """From 0; of two that are alike the positive one first."""
     low, high = interval
-    return (Fraction(0) if low < 0 < high else min(abs(low), abs(high))), -high
+    return (0.0 if low < 0 < high else min(abs(low), abs(high))), -high
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,55 +95,53 @@ class _Line:
     base: Mapping[str, Fraction]
     is_integer: bool
 
-    def start(self, room: Range) -> list[tuple[Fraction, Fraction]]:
+    def start(self, room: Range) -> list[_Interval]:
         """The room in a few intervals, each of one sign and order of magnitude."""
         largest = _INTEGERS if self.is_integer else _LARGEST
-        low = -largest if room.low is None else room.low
-        high = largest if room.high is None else room.high
+        low = -largest if room.low is None else float(room.low)
+        high = largest if room.high is None else float(room.high)
         if self.is_integer:
-            low, high = Fraction(ceil(low)), Fraction(floor(high))
+            low, high = float(ceil(low)), float(floor(high))
         else:
-            if room.low is not None and not room.low_inside:
-                low += max(abs(low) * _NARROW, _LEAST)
-            if room.high is not None and not room.high_inside:
-                high -= max(abs(high) * _NARROW, _LEAST)
-        inner = (v for v in (-1, -_LEAST, _LEAST, 1) if low < v < high)
-        wanted = (v for v in inner if not self.is_integer or v in (-1, 1))
-        ends = (low, *map(Fraction, wanted), high)
+            if room.low is not None and (not room.low_inside or low < room.low):
+                low = max(nextafter(low, inf), low + _LEAST)
+            if room.high is not None and (not room.high_inside or high > room.high):
+                high = min(nextafter(high, -inf), high - _LEAST)
+        inner = (v for v in (-1.0, -_LEAST, _LEAST, 1.0) if low < v < high)
+        wanted = (v for v in inner if not self.is_integer or abs(v) == 1)
+        ends = (low, *wanted, high)
         return list(pairwise(ends)) if low < high else [(low, high)] * (low == high)
 
-    def between(self, low: Fraction, high: Fraction) -> Fraction | None:
+    def between(self, low: float, high: float) -> float | None:
         """A number inside, in the middle of the exponents if they differ; None if
         there is no float."""
         if self.is_integer:
-            centre = Fraction(floor((low + high) / 2))
+            centre = float(floor((low + high) / 2))
             return centre if low < centre else None
-        if high - low <= max(abs(low), abs(high)) * _NARROW or high - low <= 2 * _LEAST:
-            return None
         small, large = sorted((abs(low), abs(high)))
+        if high - low <= 2 * _LEAST:
+            return None
         if low < 0 < high or large < 4 * small:
-            return (low + high) / 2
-        bits = (
-            (small.numerator.bit_length() - small.denominator.bit_length())
-            if small
-            else -150
-        )
-        top = large.numerator.bit_length() - large.denominator.bit_length()
-        size = Fraction(2) ** ((bits + top) // 2)
-        size = size if small < size < large else (small + large) / 2
-        return size if low >= 0 else -size
+            centre = (low + high) / 2
+        else:
+            least, most = frexp(small)[1] if small else -149, frexp(large)[1]
+            size = ldexp(1.0, (least + most) // 2 - 1)
+            size = size if small < size < large else (small + large) / 2
+            centre = size if low >= 0 else -size
+        return centre if low < centre < high else None
 
-    def sign(self, low: Fraction, high: Fraction) -> int | None:
+    def sign(self, low: float, high: float) -> int | None:
         """The sign on an interval; None if balls do not decide it."""
-        is_narrow = high - low < Fraction(1, 2**20) * max(abs(low), abs(high))
+        is_narrow = high - low < _NARROW * max(abs(low), abs(high))
         bits = _MORE_BITS if is_narrow else _BITS
         with ctx.workprec(bits):
-            ball = arb(_exact((low + high) / 2), _exact((high - low) / 2))
+            ball = arb(low).union(arb(high))
         return sign_of(self.gap.run({**self.base, self.variable: ball}, bits)[0])
 
-    def roots(self, low: Fraction, high: Fraction) -> list[Fraction]:
+    def roots(self, low: float, high: float) -> list[Fraction]:
         """The simplest number in the interval, if it is a root."""
-        value = low if self.is_integer else _simplest(low, high)
+        ends = Fraction(low), Fraction(high)
+        value = ends[0] if self.is_integer else _simplest(*ends)
         there = self.gap.run({**self.base, self.variable: value}, _MORE_BITS)[0]
         return [value] if defined(there) and there.contains(0) else []
 
@@ -152,10 +153,6 @@ def sign_of(ball: Any) -> int | None:
     if ball.is_zero():
         return 0
     return 1 if ball > 0 else -1 if ball < 0 else None
-
-
-def _exact(value: Fraction) -> Any:
-    return fmpq(value.numerator, value.denominator)
 
 
 def _simplest(low: Fraction, high: Fraction) -> Fraction:
