@@ -169,9 +169,8 @@ rule rough(x[..., n]) -> y[..., n]:
 
 @pytest.mark.torch
 @pytest.mark.tf
-@pytest.mark.jax
 def test_rules_over_axes_are_measured_element_by_element(tmp_path: Path) -> None:
-    few = ("--target", "numpy,torch,tf,jax", "--points", "20")
+    few = ("--target", "numpy,torch,tf", "--points", "20")
     child = _audit(tmp_path, *few, "--values", "values", "--format", "json", text=AXES)
     assert child.returncode == 0, child.stderr
     document = json.loads(child.stdout)
@@ -186,7 +185,7 @@ def test_rules_over_axes_are_measured_element_by_element(tmp_path: Path) -> None
     right = {(rule, name) for rule, names in quantities for name in names}
     assert worst.keys() == {*right, ("rough", "y"), ("rough", "dx")}
     for key, errors in worst.items():
-        assert len(errors) == 4
+        assert len(errors) == 3
         assert (max(errors) <= 4) == (key != ("rough", "y")), key
     assert all(
         at.name.endswith("float32.csv") for at in (tmp_path / "values").iterdir()

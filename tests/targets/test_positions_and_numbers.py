@@ -218,8 +218,10 @@ def arrays(rule: Rule) -> dict[str, Any]:
 @by_target
 def test_values_and_gradients_are_those_of_the_formula(target: str) -> None:
     wrong = {}
-    (module,) = fuzz.planned(RULES.values(), [target])
-    for name, rule in RULES.items():
+    # JAX compiles every operation of every shape: it takes a third of the rules
+    rules = dict(list(RULES.items())[:: 3 if target == "jax" else 1])
+    (module,) = fuzz.planned(rules.values(), [target])
+    for name, rule in rules.items():
         given = arrays(rule)
         statics = {s.name: float(s.default) for s in rule.static_inputs}
         whole = {s.name for s in rule.static_inputs if s.kind is Kind.STATIC_INT}
