@@ -21,7 +21,7 @@ from gradspec.ir.walk import deep
 from gradspec.lower.lowering import lower
 from gradspec.lower.module import Function, LoweredModule
 from gradspec.options import Options
-from gradspec.plan.planning import plan_module, unsaved
+from gradspec.plan.planning import plan_module, unsaved, widened
 from gradspec.source import Source
 from gradspec.stabilise import stabilise as search
 from gradspec.stabilise.explanation import unfilled_holes, unmended
@@ -65,7 +65,7 @@ def read_module(source: Source) -> Outcome[Module]:
 def lower_module(
     module: Module,
     imports: Mapping[str, LoweredModule],
-    offered: Callable[[], Mapping[str, str]],
+    offered: Callable[[], Mapping[str, str]] = dict,
 ) -> Outcome[LoweredModule]:
     """Module → Rules; imported modules are lowered already. ``offered``: the rules that
     come with gradspec, asked for where a function is not known."""
@@ -239,10 +239,11 @@ def _emitted(
     """One module per target."""
     rules = tuple(one.rule for one in stable)
     plan = plan_module(source, rules)
+    told = unsaved(plan) + widened(plan)
     outcomes = []
     for target in options.targets:
         emitted = emit(plan, target, trace=options.trace, costs=options.report)
-        emitted = replace(emitted, diagnostics=emitted.diagnostics + unsaved(plan))
+        emitted = replace(emitted, diagnostics=emitted.diagnostics + told)
         if emitted.value is not None and not _is_readable(emitted.value):
             emitted = Outcome(None, (_too_deep(rules),))
         outcomes.append(emitted)

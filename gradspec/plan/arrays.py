@@ -460,6 +460,10 @@ def is_whole(expr: Expr, whole: frozenset[str]) -> bool:
             return False
 
 
+VIEWS = (Arange, Diagonal, Expand, Permute, Pick, Spread, Window)
+"""Operations that cost no pass over an array."""
+
+
 def is_view(expr: Expr) -> bool:
     """True if the value is a name, or a part of one in another order or shape, that
     needs no memory.

@@ -10,25 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gradspec.plan.arrays import (
-    Arange,
-    Diagonal,
-    Expand,
-    Expr,
-    Literal,
-    Op,
-    Permute,
-    Pick,
-    Spread,
-    Window,
-    children,
-    names,
-    nodes,
-)
+from gradspec.plan.arrays import VIEWS, Expr, Literal, Op, children, names, nodes
+from gradspec.plan.extents import forward_extents, is_condition
+from gradspec.plan.plan import RulePlan
 from gradspec.plan.program import Program
 from gradspec.primitives.lookup import primitive
 
-_VIEWS = (Arange, Diagonal, Expand, Permute, Pick, Spread, Window)
 _FROM = 8.0
 """The cost of the cheapest transcendental function, in multiplications."""
 
@@ -61,7 +48,8 @@ class Work:
 class CostSummary:
     """One rule. ``kept`` are the inputs and outputs among the residuals, ``beyond`` the
     other residuals, with bytes per element for a rule computed in float32; None where
-    the framework decides.
+    the framework decides. ``largest`` has the axes of the largest array between the
+    inputs and the results of the backward pass, and the bytes of an element.
     """
 
     rule: str
@@ -69,10 +57,11 @@ class CostSummary:
     beyond: tuple[tuple[str, int], ...] | None
     forward: Work
     backward: Work
+    largest: tuple[tuple[str, ...], int] | None = None
 
 
-def cost_summary(program: Program) -> CostSummary:
-    """Calls, residuals, reads and writes of the program."""
+def cost_summary(program: Program, plan: RulePlan) -> CostSummary:
+    """Calls, residuals, reads and writes of the program of a plan."""
     ends = {i.name for i in program.inputs} | {o.name for o in program.outputs}
     residuals = program.backward.residuals
     size = 8 if program.is_double else 4
@@ -84,7 +73,17 @@ def cost_summary(program: Program) -> CostSummary:
         else tuple((name, size) for name in residuals if name not in ends),
         _forward(program),
         _backward(program),
+        _largest(plan, size),
     )
+
+
+def _largest(plan: RulePlan, size: int) -> tuple[tuple[str, ...], int] | None:
+    extents = forward_extents(plan)
+    wholes = (g.whole for g in plan.gradients if g is not None)
+    node = extents.largest(part for whole in wholes for part in children(whole))
+    if node is None:
+        return None
+    return extents.of(node).axes, 1 if is_condition(node) else size
 
 
 def _forward(program: Program) -> Work:
@@ -111,7 +110,7 @@ def _work(
     for value in values:
         for node, times in _times(value):
             operands = [c for c in children(node) if _is_array(c, numbers)]
-            if not operands or isinstance(node, _VIEWS):
+            if not operands or isinstance(node, VIEWS):
                 continue
             calls += times
             arrays += times * (len(operands) + 1)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import prod
 
 from gradspec.ir.rule import Input, Output
 from gradspec.plan.arrays import (
+    VIEWS,
     Arange,
     Diagonal,
     Einsum,
@@ -16,6 +18,7 @@ from gradspec.plan.arrays import (
     Gather,
     Literal,
     Name,
+    Op,
     Permute,
     Pick,
     Reduce,
@@ -26,8 +29,11 @@ from gradspec.plan.arrays import (
     Window,
     Windows,
     children,
+    nodes,
 )
 from gradspec.plan.axes import ONE, size_of
+from gradspec.plan.plan import RulePlan
+from gradspec.primitives.lookup import primitive
 
 Sizes = tuple[Expr, ...]
 
@@ -39,6 +45,19 @@ class Extent:
     sizes: Sizes = ()
     batched: bool = False
 
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Batch axes, named axes and sizes, as the header of a rule has them."""
+        sizes = [size for size in self.sizes if size != ONE]
+        words = (f"{s.value}" if isinstance(s, Literal) else s.names[0] for s in sizes)
+        return ("...",) * self.batched + tuple(words)
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """The number of axes of any size, and the number of elements along the others."""
+        fixed = [int(s.value) for s in self.sizes if isinstance(s, Literal)]
+        return self.batched + len(self.sizes) - len(fixed), prod(fixed)
+
 
 def extents_of(variables: Iterable[Input | Output]) -> dict[str, Extent]:
     """The extents of inputs and outputs, and of their cotangents and tangents."""
@@ -49,6 +68,11 @@ def extents_of(variables: Iterable[Input | Output]) -> dict[str, Extent]:
     }
     names = {f(n): n for n in found for f in (str, "d{}".format, "{}_dot".format)}
     return {name: found[of] for name, of in names.items()}
+
+
+def is_condition(value: Expr) -> bool:
+    """True for an array of truth values."""
+    return isinstance(value, Op) and primitive(value.primitive).result == "bool"
 
 
 class Extents:
@@ -78,12 +102,32 @@ class Extents:
                 )
         return self._done[expr]
 
+    def largest(self, values: Iterable[Expr]) -> Expr | None:
+        """The array of most axes that is made for the values; no condition, if another
+        has as many.
+        """
+        made = (node for node in nodes(*values) if not isinstance(node, _NOT_MADE))
+        return max(
+            made, key=lambda n: (self.of(n).rank, not is_condition(n)), default=None
+        )
+
     def in_full(self, value: Expr, sizes: Sizes) -> Expr:
         """The value with all axes of these sizes."""
         own = _padded(self.of(value).sizes, len(sizes))
         for at, (held, size) in enumerate(zip(own, sizes, strict=True)):
             value = value if held == size else Spread(value, at - len(sizes), size)
         return value
+
+
+_NOT_MADE = (Name, Literal, *VIEWS)
+
+
+def forward_extents(plan: RulePlan) -> Extents:
+    """The extents of all that the gradients of a rule refer to."""
+    found = Extents(extents_of((*plan.inputs, *plan.outputs)))
+    for let in plan.forward:
+        found.define(let.name, let.value)
+    return found
 
 
 def _extent(node: Expr, parts: Sequence[Extent]) -> Extent:

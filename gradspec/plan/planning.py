@@ -18,7 +18,9 @@ from gradspec.ir.rule import (
     Status,
     Verdict,
 )
+from gradspec.plan.arrays import Name, nodes
 from gradspec.plan.closing import NotEmitted, close
+from gradspec.plan.extents import forward_extents
 from gradspec.plan.gradients import gradients_of, in_full, tangents_of
 from gradspec.plan.plan import (
     Docs,
@@ -129,6 +131,36 @@ def _of_rule(plan: RulePlan) -> Iterator[Diagnostic]:
                 help=f"leave out `save {name}`; or write the gradient with {name}, marked"
                 " `exact`, so that it is evaluated as it stands",
             )
+
+
+# --- what takes more memory than it need ------------------------------------------------
+
+
+def widened(module: ModulePlan) -> tuple[Diagnostic, ...]:
+    """A warning for each rule whose backward has an array of more axes than any value
+    of its forward.
+    """
+    return tuple(found for plan in module.rules for found in _wider(plan))
+
+
+def _wider(plan: RulePlan) -> Iterator[Diagnostic]:
+    extents = forward_extents(plan)
+    ends = [i.name for i in plan.tensors] + [o.name for o in plan.outputs]
+    ahead = [*map(Name, ends), *nodes(*(let.value for let in plan.forward))]
+    most = max(extents.of(value).rank[0] for value in ahead)
+    behind = extents.largest(g.whole for g in plan.gradients if g is not None)
+    if behind is not None and extents.of(behind).rank[0] > most:
+        axes = ", ".join(extents.of(behind).axes)
+        yield warning(
+            "GS465",
+            f"the backward of {plan.name} has an array over [{axes}], more axes than any"
+            " value of its forward",
+            plan.source,
+            plan.span,
+            label=f"its forward has at most {most}",
+            help="give a group of positions an axis of its own (`x[i, 0]` of x[p, 2] for"
+            " `x[2 * i]`), or write a gradient whose sums have fewer indices",
+        )
 
 
 _COMMENT = 74  # characters of a comment, which stands in a line of a module

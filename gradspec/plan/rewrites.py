@@ -5,10 +5,11 @@ same.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache, reduce
+from itertools import product
 from typing import Any
 
 from gradspec.derive.scopes import Fresh, Value, extent, inlined, named, replaced
@@ -168,6 +169,43 @@ def _is_position(index: Expr, size: Expr, ranges: Mapping[str, Expr] | None) -> 
             return ranges is None or 0 <= at < count
         case _:
             return ranges is None
+
+
+# --- sums with one term ----------------------------------------------------------------
+
+
+def picked(expr: Expr, integers: Set[str]) -> Expr:
+    """``expr`` with ``sum(a[c] for c if t[j] == c)`` as ``a[t[j]]``, or 0 where there is
+    no such element; ``integers`` are the names of integer inputs.
+    """
+    return walk.transform(expr, lambda node: _picked(node, integers))
+
+
+def _picked(node: Expr, integers: Set[str]) -> Expr:
+    match node:
+        case Reduce(op="sum", where=None, body=Select(condition, then, other)) if (
+            other == ZERO
+        ):
+            pass
+        case Reduce(op="sum", where=Apply() as condition, body=then):
+            pass
+        case _:
+            return node
+    tests = [*conjuncts(condition)]
+    for bound, test in product(node.bounds, tests):
+        match test:
+            case Apply(op="eq", args=(Ref() as at, c) | (c, Ref() as at)) if (
+                at.name in integers
+                and c == Idx(bound.index)
+                and bound.index not in at.free
+            ):
+                inside = Apply("ge", (at, ZERO)), Apply("lt", (at, extent(bound.axis)))
+                every = [*inside, *(other for other in tests if other is not test)]
+                holds = reduce(lambda a, b: Apply("and", (a, b)), every)
+                body = replaced(Select(holds, then, ZERO), {bound.index: at})
+                rest = tuple(b for b in node.bounds if b is not bound)
+                return Reduce("sum", rest, body) if rest else body
+    return node
 
 
 # --- short axes -----------------------------------------------------------------------

@@ -56,6 +56,7 @@ from gradspec.plan.rewrites import (
     at_positions,
     filled_outside,
     is_within,
+    picked,
     regrouped,
     settled,
     spelled_out,
@@ -115,7 +116,8 @@ def array_of(
     """
     whole = {n: tuple(map(_size_in_rules, k.sizes)) for n, k in view.items()}
     tensors = frozenset(n for n, known in view.items() if not known.is_number)
-    value = settled(filled_outside(expand(value), whole))
+    value = picked(settled(expand(value)), types.integers)
+    value = filled_outside(value, whole)
     value = spelled_out(_separate(value))
     value = regrouped(value, tensors)
     sizes = dict(zip(indices, map(size_of, axes), strict=True)) | _bound_sizes(value)

@@ -152,10 +152,10 @@ def _points(verdict: Verdict) -> Iterator[str]:
 # --- costs (`compile --report`) ------------------------------------------------------
 
 _COSTS = (
-    *("rule", "target", "keeps", "beyond in and out"),
+    *("rule", "target", "keeps", "beyond in and out", "largest array"),
     *("calls", "transcendental", "arrays", "as one kernel"),
 )
-_WORDS = 4
+_WORDS = 5
 """The first columns are words, the others counts: forward + backward."""
 
 
@@ -167,6 +167,7 @@ def costs(results: Iterable[FileResult]) -> str:
             module.target,
             ", ".join(cost.kept) or "-",
             _residuals_text(cost),
+            _largest_text(cost),
             *(
                 f"{getattr(cost.forward, name)} + {getattr(cost.backward, name)}"
                 for name in ("calls", "transcendental", "arrays", "fused")
@@ -192,10 +193,24 @@ def _residuals_text(cost: CostSummary) -> str:
     return ", ".join(f"{name} {size} B" for name, size in cost.beyond) or "0 B"
 
 
+def _largest_text(cost: CostSummary) -> str:
+    """``[..., n, m] 4 B``: axes, and the bytes of an element."""
+    return (
+        "[{}] {} B".format(", ".join(cost.largest[0]), cost.largest[1])
+        if cost.largest
+        else "-"
+    )
+
+
 def costs_data(result: FileResult) -> list[dict[str, Any]]:
     """For JSON: names as in the table, bytes an element."""
     return [
-        {**asdict(cost), "target": module.target, "beyond": _named(cost)}
+        {
+            **asdict(cost),
+            "target": module.target,
+            "beyond": _named(cost),
+            "largest": _array(cost),
+        }
         for cost, module in _by_rule(result)
     ]
 
@@ -204,6 +219,12 @@ def _named(cost: CostSummary) -> list[dict[str, Any]] | None:
     if cost.beyond is None:
         return None
     return [{"name": n, "bytes_per_element": size} for n, size in cost.beyond]
+
+
+def _array(cost: CostSummary) -> dict[str, Any] | None:
+    if cost.largest is None:
+        return None
+    return {"axes": [*cost.largest[0]], "bytes_per_element": cost.largest[1]}
 
 
 # --- boundaries (`check --boundaries`) -----------------------------------------------

@@ -17,7 +17,7 @@ from gradspec.plan.arrays import Expr
 from gradspec.plan.cost import cost_summary
 from gradspec.plan.operations import missing
 from gradspec.plan.plan import ModulePlan, RulePlan
-from gradspec.plan.program import Operators, Program, program
+from gradspec.plan.program import Operators, program
 from gradspec.targets import GROUP, TARGETS, outside_targets
 from gradspec.targets.layout import WIDTH, statement
 from gradspec.targets.lines import Lines
@@ -30,12 +30,12 @@ def emit_module(
     """See :func:`gradspec.targets.emit`."""
     target = _target(name)
     found: list[Diagnostic] = [*_unplanned(plan)]
-    programs: list[Program] = []
+    rules: list[RulePlan] = []
     for rule in plan.rules:
         faults = tuple(_faults(rule, target.OPERATORS))
         found += faults
-        if not faults:
-            programs.append(program(rule, target.OPERATORS))
+        rules += [] if faults else [rule]
+    programs = [program(rule, target.OPERATORS) for rule in rules]
     if not programs:
         return Outcome(None, tuple(found))
     names = {p.name for p in programs}.union(*(p.variables for p in programs))
@@ -50,7 +50,7 @@ def emit_module(
         plan.path,
         module_text(plan, page, definitions, target.MODULES),
         page.runtime,
-        tuple(map(cost_summary, programs)) if costs else (),
+        tuple(map(cost_summary, programs, rules)) if costs else (),
     )
     return Outcome(module, tuple(found))
 

@@ -19,6 +19,9 @@ rule gate(x) -> y:
     y = x * u
     dx = dy * u * (1 - x)
     save u
+
+rule outer(x[..., n], w[m]) -> y[..., n, m]:
+    y[i, j] = sin(x[i] * w[j])
 """
 
 
@@ -47,6 +50,7 @@ def test_a_row_for_each_rule_and_target(folder):
     ]
     assert "u 4 B" in lines[3]
     assert "1 + 2" in lines[1]
+    assert "[..., n, m] 4 B" in lines[5]
 
 
 def test_the_same_from_the_cache(folder):
@@ -58,13 +62,13 @@ def test_the_same_from_the_cache(folder):
 
 def test_as_json(folder):
     (file,) = json.loads(run(folder, "--report", "--format", "json"))["files"]
-    assert [(c["rule"], c["target"]) for c in file["costs"]] == [
+    assert [(c["rule"], c["target"]) for c in file["costs"][:4]] == [
         ("square", "torch"),
         ("square", "jax"),
         ("gate", "torch"),
         ("gate", "jax"),
     ]
-    square, _, gate, _ = file["costs"]
+    square, _, gate, _, outer, _ = file["costs"]
     assert square["kept"] == ["x"]
     assert square["forward"] == {
         "calls": 1,
@@ -73,6 +77,7 @@ def test_as_json(folder):
         "fused": 2,
     }
     assert gate["beyond"] == [{"name": "u", "bytes_per_element": 4}]
+    assert outer["largest"] == {"axes": ["...", "n", "m"], "bytes_per_element": 4}
 
 
 def test_it_is_not_told_unasked(folder):

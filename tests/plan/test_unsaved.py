@@ -1,4 +1,6 @@
-"""What is saved in vain is told (GS464); the page of that code is read."""
+"""What is saved in vain (GS464) and a backward of more axes than the forward (GS465) are told;
+the pages of these codes are read.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,14 @@ import pytest
 
 from gradspec import compile_paths
 
-PAGE = files("gradspec").joinpath("explain", "GS464.md").read_text("utf-8")
-WRONG, RIGHT = re.findall(r"```grad\n(.*?)```", PAGE, re.DOTALL)
+
+def page(code: str) -> list[str]:
+    text = files("gradspec").joinpath("explain", f"{code}.md").read_text("utf-8")
+    return re.findall(r"```grad\n(.*?)```", text, re.DOTALL)
+
+
+WRONG, RIGHT = page("GS464")
+WIDE, NARROW = page("GS465")
 UNUSED = """\
 rule f(x) -> y:
     u = exp(x)
@@ -43,3 +51,11 @@ def test_what_no_gradient_uses(text: str, name: str, tmp_path: Path) -> None:
 
 def test_an_exact_gradient_uses_what_is_saved(tmp_path: Path) -> None:
     assert not _warnings(RIGHT, tmp_path, "torch")
+
+
+def test_a_backward_of_more_axes_than_the_forward(tmp_path: Path) -> None:
+    (told,) = _warnings(WIDE, tmp_path, "all")
+    assert told.startswith(
+        "GS465 the backward of pooled has an array over [..., n, p], more"
+    )
+    assert not _warnings(NARROW, tmp_path)

@@ -134,6 +134,16 @@ rule apart(x[..., n], w[n], v[...]) -> (y[..., n], o[..., n], s[...]):
     o[i] = w[i]**2
     s = v * w[0]
 
+rule grouped(x[n], t[n]: int, s[m]) -> y[m]:
+    y[c] = sum(s[c] * x[j]**2 for j if t[j] == c)
+
+rule given_in_sum(x[n], t[n]: int, g[n]: int, s[m, n]) -> y:
+    y = sum(x[j] * log(s[c, e]) for j, c, e if c == t[j] and e == g[j])
+
+rule given_in_batch(x[..., n], t[...]: int) -> (y[...], z[...]):
+    y = sum(x[c]**2 for c if c == t)
+    z = sum(max(x[j] - y + 1, 0) for j if j != t)
+
 rule sum_of_output(x[n], z[m]) -> (y[n, m], o[n]):
     y[i, j] = x[i] + z[j]
     o[i] = sum(y[i, j] for j) * x[i]
@@ -192,6 +202,9 @@ INTEGERS = {
     "ignored_through": [-7, 3, 4],
     "ignored_divisor": [4, -1, 2],
     "ignored_pair": [-100, 1, 0],
+    "grouped": [2, 0, 3, -1],
+    "given_in_sum": [2, -1, 0, 3],
+    "given_in_batch": [3, -100],
     "histogram": [1, 5, -1, 1],
     "histogram_in_batch": [[0, 1, 2, -100], [1, 1, 0, 0]],
 }
