@@ -9,18 +9,20 @@ Kinks and limits of *declared* cotangents are judged in `gradients.py`, which ca
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from enum import Enum
 from typing import Any
 
 from gradspec.checks.breaks import Break, Kind, has_limit, slopes_around
-from gradspec.checks.instances import Instance, said
+from gradspec.checks.instances import Instance, said, stem
 from gradspec.derive.chain import is_linear
 from gradspec.diagnostics import Diagnostic, error, warning
 from gradspec.ir.expr import ONE, ZERO, Const, Expr, Select
 from gradspec.ir.rule import Declared, Derived, Hole, Input, Let, Override
 from gradspec.ir.walk import follows_surrogate, names, substitute
+from gradspec.source import Span
 from gradspec.symbolic.breaks import Origin
-from gradspec.symbolic.compare import decimal
+from gradspec.symbolic.compare import apart, decimal
 from gradspec.symbolic.neighbours import Limit, Trend, at, is_between, same
 from gradspec.symbolic.roots import exactly
 
@@ -209,16 +211,17 @@ def _outer(branch: Expr) -> Expr:
 
 
 def check(instance: Instance, found: tuple[Break, ...]) -> Iterator[Diagnostic]:
-    """Diagnostics for the forward and the derived cotangents, one for each headline."""
-    told: set[tuple[str, str]] = set()
+    """Diagnostics for the forward and the derived cotangents, one for each formula."""
+    faults: dict[tuple[str, Span], tuple[Diagnostic, dict[str, None]]] = {}
     for one in found:
         fault = _fault_of(instance, one)
-        if fault is None:
-            continue
-        key = fault.code, fault.headline
-        if key not in told:
-            told.add(key)
-            yield fault
+        if fault is not None:
+            place = fault.code, fault.labels[0].span
+            faults.setdefault(place, (fault, {}))[1][f"d{stem(one.place.input)}"] = None
+    for fault, (_, *others) in faults.values():
+        is_told = others and fault.code == "GS434"
+        notes = (f"so is {' and '.join(others)}",) if is_told else ()
+        yield replace(fault, notes=notes)
 
 
 def _fault_of(instance: Instance, found: Break) -> Diagnostic | None:
@@ -242,14 +245,14 @@ def place_said(instance: Instance, found: Break) -> str:
 
 
 def _patch(instance: Instance, found: Break) -> Diagnostic:
-    name, limit = found.output.name, short(found.sides[0])
-    at_it = place_said(instance, found)
+    name, at_it = found.output.name, place_said(instance, found)
+    value, limit = apart((found.value, found.sides[0]), short, 6)
     return error(
         "GS430",
         f"{name} of {instance.rule.name} is patched with a value that is not the limit",
         instance.rule.source,
         _let(instance, name).span,
-        label=f"gives {short(found.value)} at {at_it}; the limit is {limit}",
+        label=f"gives {value} at {at_it}; the limit is {limit}",
         help="write the limit for this point",
     )
 
@@ -273,14 +276,14 @@ def _jump(instance: Instance, found: Break) -> Diagnostic:
 
 
 def _outside(instance: Instance, found: Break) -> Diagnostic:
-    variable, slopes = found.place.input, slopes_said(found)
+    variable, (stated, slopes) = found.place.input, slopes_said(found)
     wanted = "the slope there is" if _agree(found.slopes) else "the slopes there are"
     return warning(
         "GS434",
         f"the derived d{variable} of {instance.rule.name} is not the slope at a point",
         instance.rule.source,
         _let(instance, found.output.name).span,
-        label=f"d{variable} is {short(found.stated)} at {place_said(instance, found)};"
+        label=f"d{variable} is {stated} at {place_said(instance, found)};"
         f" {wanted} {slopes}",
         help=f"declare d{variable}, with the slope at this point, or write"
         f" {found.output.name} so that its pieces are not differentiated one by one",
@@ -291,17 +294,19 @@ def _let(instance: Instance, name: str) -> Let:
     return next(let for let in instance.rule.forward if let.name == name)
 
 
-def slopes_said(found: Break) -> str:
-    return " and ".join(dict.fromkeys(short(slope) for slope in found.slopes))
+def slopes_said(found: Break) -> tuple[str, str]:
+    """The gradient as it stands and the slopes, with digits that tell them apart."""
+    stated, *slopes = apart((found.stated, *found.slopes), short, 6)
+    return stated, " and ".join(dict.fromkeys(slopes))
 
 
-def short(limit: Limit) -> str:
+def short(limit: Limit, digits: int = 6) -> str:
     """A limit in a few digits."""
     match limit.trend:
         case Trend.INFINITE:
             return {1: "inf", -1: "-inf"}.get(limit.value, "infinite")
         case Trend.FINITE:
-            return _rounded(limit)
+            return _rounded(limit, digits)
         case Trend.OUTSIDE:
             return "-"
         case Trend.UNKNOWN:
@@ -314,10 +319,10 @@ _HAIR = 1e-12
 """Values nearer to 0 than this are the remainder of the last approach step."""
 
 
-def _rounded(limit: Limit) -> str:
+def _rounded(limit: Limit, digits: int) -> str:
     if bool(abs(limit.value) < _HAIR + 2 * limit.slack):
         return "0"
-    text = decimal(limit.value, 6)
+    text = decimal(limit.value, digits)
     return text if "e" not in text else repr(float(text))
 
 

@@ -15,16 +15,25 @@ from enum import Enum
 from fractions import Fraction
 from itertools import islice, product
 
-from gradspec.checks.instances import Instance, Point, stem
-from gradspec.ir.expr import ONE, ZERO, Expr, Ref
+from gradspec.checks.instances import Instance, Point, said, stem
+from gradspec.ir.expr import ONE, ZERO, Const, Expr, Ref
 from gradspec.ir.rule import Backward, Declared, Output, Override
 from gradspec.ir.rule import Kind as InputKind
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import memo, names, size, substitute
+from gradspec.ir.walk import memo, names, nodes, size, substitute
 from gradspec.symbolic.breaks import Origin, Surface, bounds, conjuncts, surfaces
+from gradspec.symbolic.coincidence import coincidences
 from gradspec.symbolic.enclose import program
 from gradspec.symbolic.neighbours import OUTSIDE, Limit, Trend, approach, at, same
-from gradspec.symbolic.roots import Root, exactly, is_in, is_solvable, isolated, solved
+from gradspec.symbolic.roots import (
+    Root,
+    exactly,
+    is_in,
+    is_root,
+    is_solvable,
+    isolated,
+    solved,
+)
 
 _REAL = (InputKind.FLOAT, InputKind.NOGRAD)
 
@@ -124,25 +133,32 @@ def thorough(instance: Instance) -> Effort:
 
 def typical_breaks(instance: Instance, effort: Effort = QUICK) -> Iterator[Break]:
     """The breaks along the first element of each input, of the first element of each
-    output that depends on it: the others behave alike. In the order of inputs, places
-    and outputs.
+    output that depends on it: the others behave alike, unless some stand in fixed
+    places (``q[0]``). In the order of inputs, places and outputs.
     """
-    left = effort.nodes
-    for variable, entry in instance.rule.entries:
-        if not variable.takes_gradient or _OTHER.search(variable.name):
-            continue
-        cuts = tuple(_cuts(instance, variable.name, entry))
-        for place in _places(instance, variable.name, cuts, effort):
-            conditions = instance.assumed if place.root.exact else ()
-            is_assumed = all(exactly(c, place.point) is True for c in conditions)
-            for cut in cuts if is_assumed or effort.search else ():
-                met = tuple(s for s in place.surfaces if s in cut.surfaces)
-                if met and left > 0:
-                    left -= cut.size
-                    own = replace(place, surfaces=met)
-                    yield _break(instance, own, cut, is_assumed)
-            if left <= 0:
-                return
+    every = (node for let in instance.written.forward for node in nodes(let.value))
+    refs = (node for node in every if isinstance(node, Ref))
+    alike = not any(isinstance(i, Const) for ref in refs for i in ref.indices)
+    entries = [
+        (variable.name, entry)
+        for variable, entry in instance.rule.entries
+        if variable.takes_gradient and not (alike and _OTHER.search(variable.name))
+    ]
+    for places in (_places, _coincident_places):
+        left = effort.nodes
+        for name, entry in entries:
+            cuts = tuple(_cuts(instance, name, entry)) if left > 0 else ()
+            for place in places(instance, name, cuts, effort):
+                conditions = instance.assumed if place.root.exact else ()
+                is_assumed = all(exactly(c, place.point) is True for c in conditions)
+                for cut in cuts if is_assumed or effort.search else ():
+                    met = tuple(s for s in place.surfaces if s in cut.surfaces)
+                    if met and left > 0:
+                        left -= cut.size
+                        own = replace(place, surfaces=met)
+                        yield _break(instance, own, cut, is_assumed)
+                if left <= 0:
+                    break
 
 
 # --- where ---------------------------------------------------------------------------
@@ -262,6 +278,29 @@ def _bases(
         corner = {n: points[0][n] for n in wanted} | dict.fromkeys(free, Fraction(0))
         if tuple(corner[n] for n in others) not in seen:
             yield corner
+
+
+_MOST_COINCIDENCES = 24
+
+
+def _coincident_places(
+    instance: Instance, name: str, cuts: tuple[Cut, ...], effort: Effort
+) -> Iterator[Place]:
+    """The places at which several inputs coincide, with the surfaces that meet there."""
+    met = tuple({s: None for cut in cuts for s in cut.surfaces})
+    wanted = [i.name for i in instance.rule.inputs]
+    real = tuple(i.name for i in instance.rule.inputs if i.kind in _REAL)
+    bases = [_exact(instance, p) for p in instance.points[: effort.bases]]
+    found: dict[tuple[Fraction, ...], None] = {}
+    for base in bases if len(real) > 1 else ():
+        for point in coincidences(base, real, met):
+            found[tuple(point[n] for n in wanted)] = None
+    for values in islice(found, _MOST_COINCIDENCES):
+        point = dict(zip(wanted, values, strict=True))
+        root = Root(point[name], said(point, (name,)).partition(" = ")[2])
+        on = tuple(s for s in met if is_root(s, point) and _is_met(s, point, root))
+        if len(frozenset[str]().union(*map(_names, on))) > 1:
+            yield Place(name, root, point, on)
 
 
 def _exact(instance: Instance, point: Point) -> Point:

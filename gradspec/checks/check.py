@@ -87,7 +87,12 @@ def examined(rule: Rule, budget: float) -> Outcome[CheckedRule]:
     found += [diagnostic for one in OF_RULE for diagnostic in one(rule)]
     found += map(_of_variable, boundaries.check(usual, met))
     for one in OF_ELEMENTS:
-        found += _of_all(list(one(usual)), usual)
+        some = list(_of_all(list(one(usual)), usual))
+        for longer in known.long if some and one is lints.vanishing else ():
+            every = longer and _of_all(list(one(longer)), longer)
+            headlines = {found.headline for found in every or ()}
+            some = [found for found in some if found.headline in headlines]
+        found += some
     outcome = _outcome(rule, judgements, found)
     if outcome.value is None or not rule.is_elementwise:
         return outcome

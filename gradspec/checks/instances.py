@@ -31,7 +31,7 @@ _MOST_POINTS = 48
 _POINTS = 12
 """Points of an instance with several elements an axis; there are several instances."""
 
-_APART = (2, 3)
+_APART, _LONG = (2, 3), 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,6 +186,13 @@ class Instances:
         )
         found = (one for one in self._of(nearest) if one.points)
         return next(found, next(self._of(nearest), None))
+
+    @property
+    def long(self) -> Iterator[Instance | None]:
+        """An instance with five elements along each axis in turn, as moments need."""
+        axes = axis_names(self._rule)
+        for axis in axes:
+            yield next(self._of([{**dict.fromkeys(axes, 2), axis: _LONG}]), None)
 
     @property
     def always(self) -> tuple[Instance, ...]:

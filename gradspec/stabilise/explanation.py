@@ -34,6 +34,7 @@ from gradspec.stabilise.accuracy_model import GOOD, Score, Trial
 from gradspec.stabilise.arithmetic_model import Machine, rounded
 from gradspec.stabilise.choice import Candidate, Choice
 from gradspec.stabilise.names import Names
+from gradspec.symbolic.compare import apart
 from gradspec.symbolic.enclose import program
 from gradspec.symbolic.truth import floats
 
@@ -226,8 +227,11 @@ def _kind(
         return "exponent"
     if node.op in ("add", "sub") and math.isfinite(held[node]):
         return "saturation"
-    beyond = (abs(true[part] or 0.0) > _LARGEST for part in children(node))
-    return "overflow" if not math.isfinite(held[node]) or any(beyond) else None
+    if any(abs(true[part] or 0.0) > _LARGEST for part in children(node)):
+        return "overflow"
+    if math.isnan(held[node]) and all(math.isfinite(held[p]) for p in children(node)):
+        return "saturation"  # beyond an end of its domain, by a rounding
+    return None if math.isfinite(held[node]) else "overflow"
 
 
 def _is_lost_guard(number: Expr) -> bool:
@@ -282,8 +286,8 @@ _WORDS = {
         "GS433",
         "a point at which it is NaN and the output is a number",
         "it is 0 / 0 there, or infinity times 0",
-        "choose the gradient there, `… if s > 0 else 0`, or exclude the point by an"
-        " `assume` (of a norm at the vector 0 a derived gradient is 0)",
+        "give the limit there, `… if s > 0 else 0`, with a conditional that is false at"
+        " this point only, or exclude the point by an `assume`",
     ),
     "exponent": _Words(
         "GS443",
@@ -304,51 +308,53 @@ _WORDS = {
 _CURES = {
     ("overflow", "i0 i1 i1_slope"): "take the scaled functions: `abs(k) + log(i0e(k))`"
     " for `log(i0(k))`, `i1e(k) / i0e(k)` for `i1(k) / i0(k)`",
-    ("overflow", "gamma"): "take logarithms: `exp(lgamma(a) - lgamma(b))` for"
-    " `gamma(a) / gamma(b)`",
+    ("overflow", "gamma"): "take logarithms: `exp(lgamma(a) - lgamma(b))` for `gamma(a)"
+    " / gamma(b)`",
     ("overflow", "ndtr erf erfc"): "take the logarithm of the tail: `log_ndtr(x)` for"
     " `log(ndtr(x))`, `erfcx(x)` for `exp(x**2) * erfc(x)`; of the upper tail"
     " `ndtr(-b) - ndtr(-a)` for `ndtr(a) - ndtr(b)`",
     ("overflow", "exp exp2 expm1 sigmoid"): "keep the exponents:"
-    " `logaddexp(logaddexp(a, b), c)` for `log(exp(a) + exp(b) + exp(c))`,"
-    " `sigmoid(a - b)` for `exp(a) / (exp(a) + exp(b))`, `logsigmoid(x)` for"
-    " `log(sigmoid(x))`, `exp(a - b)` for `exp(a) / exp(b)`",
+    " `logaddexp(logaddexp(a, b), c)` for `log(exp(a) + exp(b) + exp(c))`, `sigmoid(a"
+    " - b)` for `exp(a) / (exp(a) + exp(b))`, `logsigmoid(x)` for `log(sigmoid(x))`,"
+    " `exp(a - b)` for `exp(a) / exp(b)`",
     ("overflow", "sinh cosh"): "take the exponential out: `abs(x) + log1p(exp(-2 *"
     " abs(x))) - log(2)` for `log(cosh(x))`, `tanh(x)` for `sinh(x) / cosh(x)`",
     ("overflow", "square sqrt hypot"): "divide by the largest part before squaring:"
-    " `hypot(a, b)` for `sqrt(a**2 + b**2)`, `1 / (1 + (b / a)**2)` for"
-    " `a**2 / (a**2 + b**2)`",
-    (
-        "overflow",
-        "pow",
-    ): "divide by the largest part before raising to a power, with `m ="
-    " max(a, b)`: `m * ((a / m)**p + (b / m)**p)**(1 / p)` for `(a**p + b**p)**(1 / p)`",
-    (
-        "saturation",
-        "ndtr erf erfc",
-    ): "of a small difference take the tails: `erfc(x)` for"
-    " `1 - erf(x)`, `ndtr(-b) - ndtr(-a)` for `ndtr(a) - ndtr(b)` where both are"
+    " `hypot(a, b)` for `sqrt(a**2 + b**2)`, `1 / (1 + (b / a)**2)` for `a**2 / (a**2"
+    " + b**2)`",
+    ("overflow", "pow"): "divide by the largest part before raising to a power, with `m"
+    " = max(a, b)`: `m * ((a / m)**p + (b / m)**p)**(1 / p)` for `(a**p + b**p)**(1 /"
+    " p)`",
+    ("saturation", "ndtr erf erfc"): "of a small difference take the tails: `erfc(x)`"
+    " for `1 - erf(x)`, `ndtr(-b) - ndtr(-a)` for `ndtr(a) - ndtr(b)` where both are"
     " positive; its logarithm is `log_ndtr(-b) + log1p(-exp(log_ndtr(-a) -"
     " log_ndtr(-b)))`",
     ("saturation", "lgamma digamma polygamma"): "assume that the arguments are positive"
     " (`assume a > 0, b > 0`) and write `lgamma(a + b) - lgamma(a)` with its two terms"
     " beside each other: such a difference is evaluated as one function",
-    ("saturation", "sin cos acos asin"): "take half angles: `2 * sin(x / 2)**2` for"
-    " `1 - cos(x)`, `2 * asin(sqrt(h))` for `acos(1 - 2 * h)`",
-    ("saturation", "tanh sinh cosh"): "`1 / cosh(x)**2` for `1 - tanh(x)**2`,"
-    " `2 * sinh(x / 2)**2` for `cosh(x) - 1`",
+    ("saturation", "sin cos acos asin"): "take half angles: `2 * sin(x / 2)**2` for `1"
+    " - cos(x)`, `2 * asin(sqrt(h))` for `acos(1 - 2 * h)`",
+    ("saturation", "tanh sinh cosh"): "`1 / cosh(x)**2` for `1 - tanh(x)**2`, `2 *"
+    " sinh(x / 2)**2` for `cosh(x) - 1`",
+    ("undefined", "sqrt rsqrt cbrt"): "choose the gradient where the root is 0, in"
+    " a line of your own, `… if s > 0 else 0`, or exclude the point by an `assume` (of"
+    " a norm at the vector 0 a derived gradient is 0)",
+    ("undefined", "sin"): "take `sinc(x / pi)` for `sin(x) / x`, or a conditional that"
+    " is false at this point only",
+    ("undefined", "log"): "take `xlogy(x, y)` for `x * log(y)`, or a conditional that"
+    " is false at this point only",
 }
 """What helps against a failure whose cause contains one of some operations."""
 
 
-def _cure(loss: AccuracyLoss) -> str:
-    used = {node.op for node in nodes(loss.culprit) if isinstance(node, Apply)}
+def _cure(kind: str, culprit: Expr) -> str:
+    used = {node.op for node in nodes(culprit) if isinstance(node, Apply)}
     fitting = (
         cure
-        for (kind, operations), cure in _CURES.items()
-        if kind == loss.kind and used & set(operations.split())
+        for (of, operations), cure in _CURES.items()
+        if kind == of and used & set(operations.split())
     )
-    return next(fitting, _WORDS[loss.kind].cure)
+    return next(fitting, _WORDS[kind].cure)
 
 
 def unmended(checked: CheckedRule) -> Iterator[Diagnostic]:
@@ -367,26 +373,29 @@ def _finding(rule: Rule, loss: AccuracyLoss, others: tuple[str, ...]) -> Diagnos
     code = words.code
     if loss.kind == "undefined" and loss.name in _texts(rule):
         code = "GS403"  # it is declared
-    place = ", ".join(f"{name} = {_number(value)}" for name, value in loss.point)
-    right = "" if math.isnan(loss.true) else f", where {_number(loss.true)} is right"
+    shown = {_number(v) for _, v in loss.point}
+    digits = 6 if len(shown) == len({v for _, v in loss.point}) else 17
+    place = ", ".join(f"{name} = {_number(v, digits)}" for name, v in loss.point)
+    value, true = apart((loss.value, loss.true), _number, 6)
+    right = "" if math.isnan(loss.true) else f", where {true} is right"
     return warning(
         code,
         f"{loss.name} of {rule.name} has {words.what}",
         rule.source,
         _span(rule, loss),
-        label=f"gives {_number(loss.value)} at {place}{right}",
+        label=f"gives {value} at {place}{right}",
         notes=(
             f"the cause is `{_text(loss.culprit)}`: {words.why}",
             *([f"so has {' and '.join(others)}"] if others else []),
         ),
-        help=_cure(loss),
+        help=_cure(loss.kind, loss.culprit),
     )
 
 
-def _number(value: float) -> str:
+def _number(value: float, digits: int = 6) -> str:
     if abs(value) == UNBOUNDED:
         value *= math.inf
-    return f"{value + 0.0:.6g}"  # -0 is shown as 0
+    return f"{value + 0.0:.{digits}g}"  # -0 is shown as 0
 
 
 def _text(expr: Expr) -> str:
@@ -422,20 +431,16 @@ FLOATS: Mapping[str, Any] = {"float32": np.float32, "float64": np.float64}
 
 
 def unfilled_holes(checked: CheckedRule, written: Rule) -> Iterator[Diagnostic]:
-    """Removable singularities left NaN by stabilisation, reported once for each value,
-    and once for the gradients at one point. ``written``: the rule before that.
+    """Removable singularities left NaN by stabilisation, reported once for each point.
+    ``written``: the rule before that.
     """
-    rule = checked.rule
-    outputs = {output.name for output in rule.outputs}
     told: dict[Any, tuple[list[str], Hole, tuple[str, ...]]] = {}
     for hole in checked.holes:
-        form = Names(rule).close(Ref(hole.name))
-        values = emitted(rule, form, dict(hole.point), hole.output)
+        form = Names(checked.rule).close(Ref(hole.name))
+        values = emitted(checked.rule, form, dict(hole.point), hole.output)
         left = tuple(name for name, value in values.items() if np.isnan(value))
         if left and not any(hole.name in names_ for names_, *_ in told.values()):
-            is_gradient = hole.name not in outputs and hole.name not in _texts(rule)
-            key = hole.point if is_gradient else hole.name
-            told.setdefault(key, ([], hole, left))[0].append(hole.name)
+            told.setdefault(hole.point, ([], hole, left))[0].append(hole.name)
     for names_, hole, left in told.values():
         yield _hole_warning(written, hole, left, tuple(names_))
 
@@ -482,8 +487,7 @@ def _hole_warning(
         rule.source,
         _texts(rule).get(hole.name, (None, rule.name_span))[1],
         label=f"NaN{where} at {place}: {limit}",
-        help="or use a built-in that has the limit (`sinc`, `xlogy`, `hypot`, `abs`), or a"
-        " conditional that is false at this point only",
+        help=f"or {_cure('undefined', Names(rule).close(Ref(hole.output)))}",
         fixes=(tuple(_fills(rule, hole)),),
     )
 

@@ -33,7 +33,8 @@ from gradspec.ir.walk import closed_cotangents, closed_outputs, expand, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.names import Names
-from gradspec.symbolic.breaks import conjuncts
+from gradspec.symbolic.breaks import conjuncts, surfaces
+from gradspec.symbolic.coincidence import coincidences
 from gradspec.symbolic.enclose import defined, program
 from gradspec.symbolic.sampling import survey, usual_count
 
@@ -404,6 +405,7 @@ def _is_slow(node: Expr) -> bool:
     return isinstance(node, Apply) and primitive(node.op).model is None
 
 
+_BASES = 2
 _SIZES = (3, 1)
 _LARGEST = 7
 _MOST = 24
@@ -459,6 +461,25 @@ def scalar_samples(rule: Rule) -> tuple[Sample, ...]:
         return ()
     double = scalar_sample(rule, points(rule, DOUBLE), np.float64)
     return scalar_sample(rule, single), double
+
+
+def coincident_samples(rule: Rule) -> Iterator[Sample]:
+    """An elementwise rule beside points at which inputs coincide, in both formats: half
+    of the digits of differences are left there."""
+    names = tuple(_floating(rule))
+    met = [s for form in closed_outputs(rule).values() for s in surfaces(expand(form))]
+    bases = survey(rule, usual_count(rule)).points[:_BASES] if len(names) > 1 else ()
+    every = [one for base in bases for one in coincidences(base, names, met)]
+    for grid in (SINGLE, DOUBLE):
+        step = 2.0 ** -(grid.digits // 2)
+        rows = [_rounded(one, grid) for one in every[:_MOST]]
+        for row in rows:
+            for number, name in enumerate(names):
+                part = step * (0.618 * number % 1)
+                row[name] = float(grid.work(row[name] * (1 + part) or part))
+        rows = list(_sound(rule, rows, grid))
+        if rows:
+            yield scalar_sample(rule, as_points(rule, rows, grid.work), grid.work)
 
 
 def _sample(rule: Rule, size: int) -> Sample | None:

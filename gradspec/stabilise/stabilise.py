@@ -75,6 +75,7 @@ from gradspec.stabilise.reductions import IndexedProposals
 from gradspec.stabilise.rewriting import Search
 from gradspec.stabilise.sampling import (
     Sample,
+    coincident_samples,
     samples,
     scalar_samples,
     where_finite,
@@ -322,9 +323,16 @@ class _Stabiliser:
         found = (where_finite(sample, self._rule) for sample in self.samples)
         return tuple(sample for sample in found if len(sample.points))
 
-    def _trials(self, of: Quantity) -> Iterator[Trial]:
+    @cached_property
+    def _coincident(self) -> tuple[Sample, ...]:
+        return tuple(coincident_samples(self._original))
+
+    def _trials(
+        self, of: Quantity, samples: tuple[Sample, ...] | None = None
+    ) -> Iterator[Trial]:
         """Trials of the first and the last element in every sample."""
-        for sample in self._finite if of.is_gradient else self.samples:
+        usual = self._finite if of.is_gradient else self.samples
+        for sample in usual if samples is None else samples:
             exact, machine = self._exact(sample)
             every = list(places(of.axes, sample.sizes))
             for at in dict.fromkeys((*every[: _ELEMENTS - 1], *every[-1:])):
@@ -409,7 +417,20 @@ class _Stabiliser:
             if wide:
                 self.wide.append(of.name)
                 self.rewrites.append(Rewrite(of.name, new, new, _WIDE))
-            self.losses += accuracy_loss(owner, contest.trials, after, wide)
+            found = accuracy_loss(owner, contest.trials, after, wide)
+            self.losses += found or self._loss_beside(of, owner, after.form, wide)
+
+    def _loss_beside(
+        self, of: Quantity, owner: str, form: Expr, wide: bool
+    ) -> list[AccuracyLoss]:
+        """The accuracy loss beside points at which inputs coincide, in either format."""
+        for trial in self._trials(of, self._coincident):
+            is_wide = wide and trial.machine.work is np.float32
+            candidate = Candidate(form, (trial.score(form),))
+            found = accuracy_loss(owner, (trial,), candidate, is_wide)
+            if found:
+                return found
+        return []
 
     def _is_wide(self, of: Quantity, trial: Trial, selected: Candidate) -> bool:
         """True if a result that no form gives in float32 is computed in float64 and
@@ -449,12 +470,16 @@ class _Stabiliser:
             for variable, entry in zip(scalars.inputs, scalars.backward, strict=True):
                 name = f"d{variable.name.partition('[')[0]}"
                 if name in values and isinstance(entry, Derived | Declared):
-                    found = machine.run(close.close(entry.value))
-                    lost = np.flatnonzero(np.isnan(found) & plain)
+                    form = close.close(entry.value)
+                    lost = np.flatnonzero(np.isnan(machine.run(form)) & plain)
                     if len(lost):
                         row = sample.points.rows[int(lost[0])]
                         point = tuple((n, row[n]) for n in row if n in inputs)
-                        culprit = values.pop(name)
+                        each = (
+                            (node, machine.run(node)[lost[0]]) for node in nodes(form)
+                        )
+                        culprit = next(node for node, value in each if np.isnan(value))
+                        values.pop(name)
                         yield AccuracyLoss(name, "undefined", culprit, point, nan, nan)
 
 

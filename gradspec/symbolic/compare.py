@@ -7,18 +7,20 @@ not proof; precision is raised until they say something.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from flint import arb, ctx, fmpq
 
 from gradspec.ir.expr import Const, Expr, Ref
 from gradspec.ir.walk import nodes, transform
 from gradspec.symbolic.enclose import Point, defined, enclose, program, to_ball
+
+T = TypeVar("T")
 
 PRECISIONS = (256, 640, 2048)
 WANTED = 50
@@ -131,13 +133,15 @@ def decimal(ball: Any, digits: int = 17) -> str:
     return text
 
 
-def decimals(a: Any, b: Any) -> tuple[str, str]:
-    """Two different values with enough digits to see the difference."""
-    for digits in (10, 17, 25, 40, 70):
-        first, second = decimal(a, digits), decimal(b, digits)
-        if first != second:
-            return first, second
-    return decimal(a, 100), decimal(b, 100)
+def apart(
+    values: Sequence[T], text: Callable[[T, int], str] = decimal, digits: int = 10
+) -> tuple[str, ...]:
+    """The texts of values, with enough digits to see that the first is another."""
+    for some in (digits, 17, 25, 40, 70, 100):
+        texts = tuple(text(value, some) for value in values)
+        if texts[0] not in texts[1:]:
+            break
+    return texts
 
 
 # --- numbers that their author rounded -----------------------------------------------

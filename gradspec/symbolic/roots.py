@@ -89,7 +89,7 @@ def _by_solving(
     for expr in map(tidy, solutions(surface.left, surface.right, variable)):
         value = exactly(expr, base)
         if isinstance(value, Fraction):
-            if _is_root(surface, gap, {**base, variable: value}):
+            if is_root(surface, {**base, variable: value}):
                 yield Root(value, _text(expr))
             continue
         ball = program(expr).run(base, 2 * _BITS)[0]
@@ -104,8 +104,8 @@ def _by_trying(
 ) -> Iterator[Root]:
     """Simple numbers. Where the sides are equal all around there is no border."""
     for value in SIMPLE:
-        is_root = _is_root(surface, gap, {**base, variable: value})
-        if is_root and not _is_flat(gap, variable, base, value):
+        is_met = is_root(surface, {**base, variable: value})
+        if is_met and not _is_flat(gap, variable, base, value):
             yield Root(value, show(Const(value)))
 
 
@@ -122,9 +122,9 @@ def _is_zero(ball: Any) -> bool:
     return bool(defined(ball) and ball.is_zero())
 
 
-def _is_root(surface: Surface, gap: Program, point: Mapping[str, Fraction]) -> bool:
+def is_root(surface: Surface, point: Mapping[str, Fraction]) -> bool:
     """True if both sides are exactly equal; balls exclude most points quickly."""
-    ball = gap.run(point, 64)[0]
+    ball = program(Apply("sub", (surface.left, surface.right))).run(point, 64)[0]
     if not defined(ball) or not ball.contains(0):
         return False
     return bool(exactly(surface.left, point) == exactly(surface.right, point))
@@ -365,11 +365,19 @@ def _applied(op: str, *values: Any) -> Any:
             return meant
     if any(value is None for value in values):
         return None
+    if op == "sub" and _are_one(*values):
+        return Fraction(0)
     with ctx.workprec(_PRECISION):
         try:
             return as_fraction(operation(op)(*map(to_ball, values)))
         except (ArithmeticError, ValueError):
             return UNDEFINED
+
+
+def _are_one(left: Any, right: Any) -> bool:
+    """True for the same ball, radius included: the same function of the same fraction."""
+    is_ball = isinstance(left, arb) and isinstance(right, arb) and left.is_finite()
+    return is_ball and left.mid() == right.mid() and left.rad() == right.rad()
 
 
 def _by_meaning(op: str, values: tuple[Any, ...]) -> Any:

@@ -9,6 +9,7 @@ from textwrap import indent
 
 import pytest
 
+from gradspec.diagnostics import Diagnostic
 from gradspec.driver.run import compile_source
 from gradspec.options import Options
 from gradspec.source import Source
@@ -18,16 +19,24 @@ def rule(body: str, inputs: str = "x") -> str:
     return f"rule f({inputs}) -> y:\n{indent(body, '    ')}"
 
 
-def _all_codes(text: str) -> list[str]:
+def diagnostics(inputs: str, body: str) -> tuple[Diagnostic, ...]:
+    return _all(rule(body, inputs))
+
+
+def _all(text: str) -> tuple[Diagnostic, ...]:
     result, _ = compile_source(Source("f.grad", text + "\n"), "f.grad", Options())
-    return [d.code for d in result.diagnostics]
+    return result.diagnostics
+
+
+def _all_codes(text: str) -> list[str]:
+    return [found.code for found in _all(text)]
 
 
 @pytest.mark.parametrize(
     ("forward", "holes"),
     [
-        ("(exp(a * x) - exp(x)) / x", 2),
-        ("x / (exp(a * x) - exp(-x))", 2),
+        ("(exp(a * x) - exp(x)) / x", 1),
+        ("x / (exp(a * x) - exp(-x))", 1),
         ("sinc(x)", 0),
         ("sin(x) / x if x != 0 else 1", 0),
         ("sqrt(x**2)", 0),
@@ -35,7 +44,7 @@ def _all_codes(text: str) -> list[str]:
     ],
 )
 def test_nan_where_there_is_a_limit(forward: str, holes: int) -> None:
-    """In the value and in its gradient; a pole has none."""
+    """In the value and in its gradient, told once; a pole has none."""
     inputs = "x, a" if "a * x" in forward else "x"
     found = _all_codes(rule(f"y = {forward}", inputs))
     assert found.count("GS433") == holes

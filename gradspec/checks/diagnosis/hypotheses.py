@@ -338,6 +338,25 @@ def operators(place: Place) -> Forms:
     return _rewritten(_OPERATORS, place.node)
 
 
+def brackets(place: Place) -> Forms:
+    """A bracket in the wrong place, or one that is missing: ``(1 - tanh(x))**2`` for
+    ``1 - tanh(x)**2``, ``cos(x)**2`` for ``cos(x**2)``."""
+    forms: list[Expr] = []
+    match place.node:
+        case Apply(op=op, args=(Apply(op=inner, args=(left, right)), other)):
+            forms.append(apply(inner, left, apply(op, right, other)))
+            forms.append(apply(inner, apply(op, left, other), right))
+        case Apply(op=op, args=(Apply(op=inner, args=(left, right)),)):
+            forms.append(apply(inner, apply(op, left), right))
+        case Apply(op=op, args=(Apply(op=inner, args=(left,)), right)):
+            forms.append(apply(inner, apply(op, left, right)))
+    match place.node:
+        case Apply(op=op, args=(left, Apply(op=inner, args=(right, other)))):
+            forms.append(apply(inner, apply(op, left, right), other))
+    for new in forms:
+        yield f"{quoted(place.node)} should be {quoted(new)}", new
+
+
 def powers(place: Place) -> Forms:
     """A square or a root that is missing, an exponent that is off by one."""
     match place.node:
@@ -530,6 +549,7 @@ HYPOTHESES: tuple[Hypothesis, ...] = (
     _at_each(operators),
     _at_each(reductions),
     one_term,
+    _at_each(brackets),
     _at_each(powers),
     _at_each(name_for_name),
     _at_each(functions),

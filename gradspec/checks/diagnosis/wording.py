@@ -20,7 +20,6 @@ from gradspec.checks.boundaries import (
     bent_said,
     fault,
     place_said,
-    short,
     slopes_said,
 )
 from gradspec.checks.breaks import Break
@@ -50,7 +49,7 @@ from gradspec.lower.lowering import lower
 from gradspec.lower.module import Function, Library
 from gradspec.lower.rules import lower_rule
 from gradspec.source import Source, Span
-from gradspec.symbolic.compare import Comparison, Relation, compare, decimal, decimals
+from gradspec.symbolic.compare import Comparison, Relation, apart, compare, decimal
 from gradspec.symbolic.enclose import defined, enclose
 from gradspec.symbolic.gather import gathered
 from gradspec.symbolic.limit import Effort
@@ -141,7 +140,7 @@ def refuted(witness: Witness, instances: tuple[Instance, ...]) -> Diagnostic:
     entry = witness.entry
     declared, true = decimal(seen.left), decimal(seen.right)
     if seen.relation is Relation.DIFFERENT:
-        declared, true = decimals(seen.left, seen.right)
+        declared, true = apart((seen.left, seen.right))
     place, name = witness.place, witness.name
     others = (one for one in instances if one is not witness.instance)
     guesses = likely_causes(claim, witness.point, (witness.instance, *others))
@@ -274,8 +273,8 @@ are slopes on both sides."""
 def outside(witness: Witness) -> Diagnostic:
     """A diagnostic for a gradient outside the one-sided slopes at a kink, or not the
     limit of the slope."""
-    slopes = tuple(dict.fromkeys(decimal(end, 10) for end in witness.ends))
-    value = decimal(witness.seen.left, 10)
+    value, *every = apart((witness.seen.left, *witness.ends))
+    slopes = tuple(dict.fromkeys(every))
     gives = f"{witness.element}gives {value} at {witness.place}"
     return _outside_slopes(witness.claim, len(slopes) == 1, gives, " and ".join(slopes))
 
@@ -290,9 +289,9 @@ def broken(claim: Claim, met: tuple[Break, ...]) -> Diagnostic | None:
     if finding is Finding.BENT:
         values = bent_said(claim.instance, found)
         return _at_point(claim, "GS402", f"not linear at {place}: {values}", note)
-    gives = f"gives {short(found.stated)} at {place}, d{found.output.name} = 1"
-    is_limit = finding is Finding.LIMIT
-    return _outside_slopes(claim, is_limit, gives, slopes_said(found), note)
+    stated, slopes = slopes_said(found)
+    gives = f"gives {stated} at {place}, d{found.output.name} = 1"
+    return _outside_slopes(claim, finding is Finding.LIMIT, gives, slopes, note)
 
 
 def _outside_slopes(
