@@ -8,7 +8,7 @@ fault in one is an exception, and a test parses them all.
 
 from __future__ import annotations
 
-from functools import cache, reduce
+from functools import cache, lru_cache, reduce
 from typing import assert_never
 
 from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
@@ -156,6 +156,7 @@ def conjoin(op: str, terms: tuple[Expr, ...]) -> Expr:
 _KEPT = ("lgamma",)  # the logarithm of |gamma|: its own recurrence is better known
 
 
+@lru_cache(maxsize=4096)
 def elementary(expr: Expr) -> Expr:
     """The same function in elementary terms."""
     return tidy(_elementary(expand(expr)))

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from gradspec.ir.expr import ZERO, Apply, Const, Expr, Key, Ref, Select
@@ -365,6 +366,7 @@ class Exclusion(_ByRegions):
         )
 
 
+@lru_cache(maxsize=4096)
 def domain_of(node: Expr) -> Expr | None:
     """The condition under which an operation is defined; None where it always is."""
     if not isinstance(node, Apply) or not is_primitive(node.op):
