@@ -59,7 +59,13 @@ def _tree(folder: Path) -> dict[str, str]:
 def test_compile_writes_importable_packages(rules: Path, tmp_path: Path) -> None:
     told = run("compile", "rules", "--target", "all", cwd=tmp_path)
     assert "2 rules" in told
-    runtime = {"_gradspec.py", "_special.py", "_formulas.py", "_axes.py"}
+    runtime = {
+        "_arguments.py",
+        "_gradspec.py",
+        "_special.py",
+        "_formulas.py",
+        "_axes.py",
+    }
     written = _tree(tmp_path / "generated")
     assert {path for path in written if Path(path).name not in runtime} == {
         "__init__.py",

@@ -162,7 +162,7 @@ def test_what_numbers_there_are(rules: ModuleType) -> None:
         with pytest.raises(TypeError):
             rules.levels(x, n=wrong)
     torch.testing.assert_close(rules.smooth(x, beta=2**70), torch.relu(x))
-    for wrong in ("2.0", None, 2j, torch.tensor(2j), np.full(5, 2.0)):
+    for wrong in ("2.0", None, 2j, torch.tensor(2j), np.full(5, 2.0), torch.ones(5)):
         with pytest.raises(TypeError):
             rules.smooth(x, beta=wrong)
 
@@ -188,7 +188,7 @@ def test_a_tensor_that_asks_for_a_gradient_is_refused(
 
 GIVEN: dict[str, tuple[Any, Any]] = {
     "two types": (torch.tensor(-0.5, dtype=torch.float64), torch.tensor(0.75)),
-    "elements, number": (torch.full((5,), -0.5), 0.75),
+    "tensor, number": (torch.tensor(-0.5), 0.75),
 }
 X = torch.tensor([-1.5, -0.25, 0.125, 0.625, 1.75])
 

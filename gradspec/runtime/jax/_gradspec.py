@@ -25,6 +25,8 @@ from jax.ad_checkpoint import checkpoint_name
 from jax.custom_derivatives import SymbolicZero, zero_from_primal
 from jax.typing import ArrayLike, DTypeLike
 
+from .._arguments import checking_axes, explain, number, unreadable
+
 Array: TypeAlias = jax.Array
 Value = TypeVar("Value")
 
@@ -62,6 +64,7 @@ class Rule:
         inputs = code.co_varnames[: code.co_argcount]
         self._name, self._axes, self._least = name, axes, least
         self._kinds = {i: kinds.get(i, "floating") for i in inputs}
+        self._check_axes = checking_axes(name, self._kinds, axes)
         self._arrays = [i for i, kind in self._kinds.items() if kind not in _NUMBERS]
         statics = tuple(range(len(self._arrays), len(inputs)))
         self._is_joint = by is jax.custom_vjp and len(self._arrays) > 1
@@ -86,7 +89,12 @@ class Rule:
     def calls(self, *arguments: Any) -> tuple[Array, ...]:
         """All outputs for the arguments of the public function."""
         dtype, inputs = self._converted(dict(zip(self._kinds, arguments, strict=True)))
-        made = self._function(*inputs)
+        try:
+            made = self._function(*inputs)
+        except (TypeError, ValueError) as fault:
+            given = dict(zip(self._kinds, inputs, strict=True))
+            explain(fault, self._name, given, self._kinds, self._axes)
+            raise
         outputs = made if isinstance(made, tuple) else (made,)
         return tuple(_rounded(dtype, y) for y in outputs)
 
@@ -109,7 +117,7 @@ class Rule:
             if convert is not None:
                 given[n] = convert(name, n, given[n])
         if self._axes:
-            _check_axes(name, given, self._axes)
+            self._check_axes(tuple(given.values()))
         if self._is_joint:
             arrays = in_step(*(given[n] for n in self._arrays))
             given |= zip(self._arrays, arrays, strict=True)
@@ -142,14 +150,14 @@ def _booleans(rule: str, name: str, value: ArrayLike) -> Array:
     return _checked(rule, name, value, jnp.bool_, "a boolean", "bool")
 
 
-def _number(_rule: str, _name: str, value: float) -> float:
+def _number(rule: str, name: str, value: float) -> Any:
     """A static as a Python number: a NumPy number would promote."""
-    return float(_known(value))
+    return number(rule, name, _known(rule, name, value), is_whole=False)
 
 
-def _whole(_rule: str, _name: str, value: int) -> int:
+def _whole(rule: str, name: str, value: int) -> Any:
     """A static that must be an integer."""
-    return operator.index(_known(value))
+    return number(rule, name, _known(rule, name, value), is_whole=True)
 
 
 _CONVERSIONS: Mapping[str, Callable[[str, str, Any], Any]] = {
@@ -160,12 +168,13 @@ _CONVERSIONS: Mapping[str, Callable[[str, str, Any], Any]] = {
 }
 
 
-def _known(value: Any) -> Any:
+def _known(rule: str, name: str, value: Any) -> Any:
     """A static, whose value must be known when JAX traces."""
     if isinstance(value, jax.core.Tracer):
         raise TypeError(
-            "a static of a gradspec rule is traced: give it as a Python number (under"
-            " jax.jit, name it in static_argnames, or bind it with functools.partial)"
+            f"{rule}: {name}, a static of a gradspec rule is traced: give it as a Python"
+            " number (under jax.jit, name it in static_argnames, or bind it with"
+            " functools.partial)"
         )
     return value
 
@@ -427,39 +436,13 @@ def _checked(
     rule: str, name: str, value: ArrayLike, kind: Any, words: str, to: str
 ) -> Array:
     """``value`` as an array of the kind; no implicit conversion between kinds."""
-    array = jnp.asarray(value)
+    try:
+        array = jnp.asarray(value)
+    except (TypeError, ValueError) as fault:
+        raise unreadable(rule, name, fault) from fault
     if not jnp.issubdtype(array.dtype, kind):
         raise TypeError(
             f"{rule}: {name} must be {words} array, not {array.dtype}; "
             f"convert it first, as in {name}.astype({to})"
         )
     return array
-
-
-def _check_axes(rule: str, inputs: Mapping[str, Any], axes: Mapping[str, str]) -> None:
-    """Raise an error for shapes other than declared; a size that a static gives is that
-    number.
-    """
-    sizes = {n: x for n, x in inputs.items() if isinstance(x, int)}
-    for name, pattern in axes.items():
-        shape = inputs[name].shape
-        named = pattern.removeprefix("...").split()
-        fits = len(shape) == len(named) or len(shape) > len(named) < len(
-            pattern.split()
-        )
-        own = shape[len(shape) - len(named) :] if fits else ()
-        for axis, size in zip(named, own, strict=False):
-            wanted = int(axis) if axis.isdigit() else sizes.setdefault(axis, size)
-            fits = fits and size == wanted
-        if not fits:
-            seen = [axis for axis in dict.fromkeys(named) if axis in sizes]
-            known = ", ".join(f"{axis} = {sizes[axis]}" for axis in seen)
-            must = (
-                f"have the shape [{', '.join(pattern.split())}]"
-                if pattern
-                else ("have rank 0")
-            )
-            raise ValueError(
-                f"{rule}: {name} must {must}{f' with {known}' if known else ''}, "
-                f"not the shape {shape}"
-            )

@@ -11,7 +11,6 @@ rest.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature
 from types import MappingProxyType
@@ -19,6 +18,8 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
+
+from .._arguments import checking_axes, explain, number, unreadable
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Result = TypeVar("Result", bound=Array | tuple[Array, ...])
@@ -64,6 +65,7 @@ class Rule(Generic[Result]):
     _name: ClassVar[str]
     _kinds: ClassVar[dict[str, str]]
     _axes: ClassVar[Mapping[str, str]]
+    _check_axes: ClassVar[Callable[..., None]]
     _least: ClassVar[DTypeLike]
     _extra: ClassVar[int]
     _constant: ClassVar[tuple[int, ...]]
@@ -83,6 +85,7 @@ class Rule(Generic[Result]):
         cls._name, cls._axes, cls._least = name, axes, least
         cls._extra, cls._constant = extra, constant
         cls._kinds = {i: kinds.get(i, "floating") for i in inputs}
+        cls._check_axes = staticmethod(checking_axes(name, cls._kinds, axes))
 
     def __init__(self, *arguments: Any) -> None:
         pairs = zip(self._kinds.items(), arguments, strict=True)
@@ -95,7 +98,7 @@ class Rule(Generic[Result]):
         arrays = {n: np.asarray(given[n], self._work) for n in floats}
         self._inputs = given | arrays
         if self._axes:
-            _check_axes(self._name, self._inputs, self._axes)
+            self._check_axes(tuple(self._inputs.values()))
 
     def result(self) -> Result:
         """The output, or a tuple of outputs."""
@@ -110,10 +113,10 @@ class Rule(Generic[Result]):
         residuals = self._saved_values(outputs, extra)
 
         def pullback(*cotangents: ArrayLike, **named: ArrayLike) -> tuple[Any, ...]:
-            if named:
-                cotangents = self._in_order(cotangents, named, len(residuals))
-            pairs = zip(cotangents, shapes, strict=True)
-            shaped = [self._shaped(dy, shape) for dy, shape in pairs]
+            names = self._cotangents(len(residuals))
+            if named or len(cotangents) != len(names):
+                cotangents = self._in_order(cotangents, named, names)
+            shaped = list(map(self._shaped, names, cotangents, shapes))
             with np.errstate(all="ignore"):
                 found = type(self).pullback(*residuals, *shaped)
             found = found if isinstance(found, tuple) else (found,)
@@ -125,12 +128,15 @@ class Rule(Generic[Result]):
     def jvp(self, tangents: Tangents) -> tuple[Result, Result]:
         """The outputs, and their derivatives along the tangents; None is zero."""
         outputs, extra = self._outputs_and_residuals()
-        given = dict(zip(self._arrays(), tangents, strict=True))
+        names = self._arrays()
+        if len(tangents) != len(names):
+            told = f"one for each of {', '.join(names)}, not {len(tangents)}"
+            raise TypeError(f"{self._name}: the tangents must be {told}")
         moving = [
-            np.zeros_like(self._inputs[n]) if dot is None else self._shaped(dot, shape)
-            for n, dot in given.items()
+            np.zeros_like(x) if dot is None else self._shaped(f"{n}_dot", dot, x.shape)
+            for n, dot in zip(names, tangents, strict=True)
             if self._kinds[n] == "floating"
-            for shape in [self._inputs[n].shape]
+            for x in [self._inputs[n]]
         ]
         push = type(self).pushforward or type(self).pullback
         with np.errstate(all="ignore"):
@@ -148,16 +154,25 @@ class Rule(Generic[Result]):
             return inputs
         return type(self).residuals(*inputs, *outputs, *extra)  # type: ignore[misc]
 
+    def _cotangents(self, after: int) -> list[str]:
+        """The names of the cotangents: parameters of the pullback, after others."""
+        code = type(self).pullback.__code__
+        return [n.lstrip("_") for n in code.co_varnames[after : code.co_argcount]]
+
     def _in_order(
-        self, cotangents: Sequence[ArrayLike], named: dict[str, ArrayLike], after: int
+        self,
+        cotangents: Sequence[ArrayLike],
+        named: dict[str, ArrayLike],
+        names: list[str],
     ) -> tuple[ArrayLike, ...]:
         """Cotangents in the order of the outputs, from those given by position and
         those given by name (``dy`` for the output ``y``).
         """
-        code = type(self).pullback.__code__
-        names = [n.lstrip("_") for n in code.co_varnames[after : code.co_argcount]]
         order = [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD) for n in names]
-        return Signature(order).bind(*cotangents, **named).args
+        try:
+            return Signature(order).bind(*cotangents, **named).args
+        except TypeError as fault:
+            raise TypeError(f"{self._name}: {fault}") from None
 
     def _differentiable(self, outputs: Sequence[Array]) -> list[Array]:
         """The outputs that have a gradient."""
@@ -165,8 +180,12 @@ class Rule(Generic[Result]):
 
     def _outputs_and_residuals(self) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
         """The outputs, and locals for the pullback."""
-        with np.errstate(all="ignore"):
-            made = _tuple(type(self).value(*self._inputs.values()))
+        try:
+            with np.errstate(all="ignore"):
+                made = _tuple(type(self).value(*self._inputs.values()))
+        except (IndexError, ValueError) as fault:
+            explain(fault, self._name, self._inputs, self._kinds, self._axes)
+            raise
         count = len(made) - self._extra
         return made[:count], made[count:]
 
@@ -189,10 +208,13 @@ class Rule(Generic[Result]):
     def _arrays(self) -> list[str]:
         return [n for n, kind in self._kinds.items() if kind in _KINDS]
 
-    def _shaped(self, value: ArrayLike, shape: tuple[int, ...]) -> Array:
+    def _shaped(self, name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
         """A cotangent or tangent as an array of the shape of its output or input."""
-        array = _unmasked(value).astype(self._work, casting="same_kind", copy=False)
-        return array if array.shape == shape else np.broadcast_to(array, shape)
+        try:
+            array = _unmasked(value).astype(self._work, casting="same_kind", copy=False)
+            return array if array.shape == shape else np.broadcast_to(array, shape)
+        except (TypeError, ValueError) as fault:
+            raise type(fault)(f"{self._name}: {name}: {fault}") from fault
 
     def _gradient(self, name: str, value: Array | None) -> Array | None:
         """A gradient in the shape and dtype of its argument, as an array of its own."""
@@ -233,13 +255,14 @@ def _argument(rule: str, name: str, kind: str, value: Any) -> Any:
     """An argument as an array or a number of its kind; no implicit conversion between
     kinds.
     """
-    if kind == "number":
-        return float(value)
-    if kind == "whole":
-        return operator.index(value)
+    if kind in ("number", "whole"):
+        return number(rule, name, value, kind == "whole")
     if kind in _FLOATS and type(value) in (int, float):
         return float(value)
-    array = _unmasked(value)
+    try:
+        array = _unmasked(value)
+    except (TypeError, ValueError) as fault:
+        raise unreadable(rule, name, fault) from fault
     kinds, words, to = _KINDS[kind]
     if array.dtype.kind not in kinds:
         raise TypeError(
@@ -254,30 +277,6 @@ def _unmasked(value: ArrayLike) -> Array:
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise TypeError("a masked array would lose its mask; fill it: x.filled(0.0)")
     return np.asarray(value)
-
-
-def _check_axes(rule: str, inputs: Mapping[str, Any], axes: Mapping[str, str]) -> None:
-    """Raise an error for shapes other than declared; a size that a static gives is that
-    number.
-    """
-    sizes = {n: x for n, x in inputs.items() if isinstance(x, int)}
-    for name, pattern in axes.items():
-        shape: tuple[int, ...] = inputs[name].shape
-        named = pattern.removeprefix("...").split()
-        fits = len(shape) == len(named) or len(shape) > len(named) < len(
-            pattern.split()
-        )
-        own = shape[len(shape) - len(named) :] if fits else ()
-        for axis, size in zip(named, own, strict=False):
-            wanted = int(axis) if axis.isdigit() else sizes.setdefault(axis, size)
-            fits = fits and size == wanted
-        if not fits:
-            seen = [axis for axis in dict.fromkeys(named) if axis in sizes]
-            known = ", ".join(f"{axis} = {sizes[axis]}" for axis in seen)
-            raise ValueError(
-                f"{rule}: {name} must have the shape [{', '.join(pattern.split())}]"
-                f"{f' with {known}' if known else ''}, not {shape}"
-            )
 
 
 def _tuple(made: Any) -> tuple[Any, ...]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import operator
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,6 +17,8 @@ from types import MappingProxyType
 from typing import Any, ParamSpec, TypeAlias, TypeVar, cast, overload
 
 import tensorflow as tf
+
+from .._arguments import explain, number, unreadable
 
 try:  # it has no public name
     from tensorflow.python.eager import record
@@ -100,7 +101,12 @@ def custom_gradient(
                     with tf.control_dependencies(late):
                         tensors = tuple(map(tf.identity, tensors))
             bound = functools.partial(core, **named)
-            results = _applied(bound, tensors, precision, is_linear)
+            try:
+                results = _applied(bound, tensors, precision, is_linear)
+            except (ValueError, tf.errors.InvalidArgumentError) as fault:
+                known = dict(zip(names, map(_outline, tensors), strict=True))
+                explain(fault, rule, known | named, kinds, axes)
+                raise
             if not nograd:
                 return results
             outputs = results if isinstance(results, tuple) else (results,)
@@ -321,7 +327,17 @@ def _converted(rule: str, name: str, value: Any, dtype: Any = None) -> tf.Tensor
             f"{rule}: {name} must be a dense tensor, not a sparse one; "
             f"convert it first, as in tf.sparse.to_dense({name})"
         )
-    return tf.convert_to_tensor(value, dtype)
+    try:
+        return tf.convert_to_tensor(value, dtype)
+    except (TypeError, ValueError) as fault:
+        raise unreadable(rule, name, fault) from fault
+
+
+def _outline(tensor: tf.Tensor) -> Any:
+    """A tensor as far as an error can tell of it: its value, or at least its shape."""
+    if tensor.shape.rank is None:
+        return None
+    return tensor.numpy() if hasattr(tensor, "numpy") else tensor
 
 
 def _number(rule: str, name: str, value: Any, kind: type[float | int]) -> float | int:
@@ -337,12 +353,7 @@ def _number(rule: str, name: str, value: Any, kind: type[float | int]) -> float 
             f"{rule}: {name} is static, and this tensor has no value before its "
             f"graph runs; give a Python number, or declare {name} without `static`"
         )
-    if isinstance(known, str):
-        raise TypeError(f"{rule}: {name} must be a number, not a string")
-    try:
-        return operator.index(known) if kind is int else float(known)
-    except (TypeError, ValueError) as fault:
-        raise TypeError(f"{rule}: {name} must be a number: {fault}") from None
+    return number(rule, name, known, kind is int)
 
 
 def _check_axes(

@@ -22,6 +22,8 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.compiler import is_compiling, is_dynamo_compiling, is_exporting
 
+from .._arguments import checking_axes, explain, no_number, number, unreadable
+
 _transforms_are_active = torch._C._are_functorch_transforms_active
 _inside = torch._C._functorch
 
@@ -205,7 +207,7 @@ def rule(
         cls._rounded = staticmethod(_rounding(cls.value, cls._kinds, computed_in))
         exported = cls._rounded if is_exact else _operation(cls, outputs)
         cls._inputs = staticmethod(_converting(name, cls._kinds, axes))
-        cls.call = staticmethod(_calling(cls, cls._inputs, exported, extra))
+        cls.call = staticmethod(_calling(cls, cls._inputs, exported, extra, axes))
         return cls
 
     return decorate
@@ -225,6 +227,7 @@ def _calling(
     converted: Callable[..., tuple[Any, ...]],
     exported: Callable[..., Any],
     extra: int,
+    axes: Mapping[str, str],
 ) -> Callable[..., Any]:
     """The implementation of a rule's public function, for eager mode, compilers and
     export.
@@ -242,7 +245,13 @@ def _calling(
             else:
                 made = cls.apply(*inputs)
         else:
-            made = cls.apply(*inputs) if _transforms_are_active() else eager(*inputs)
+            try:
+                apply = cls.apply if _transforms_are_active() else eager
+                made = apply(*inputs)
+            except (IndexError, RuntimeError) as fault:
+                given = dict(zip(cls._kinds, inputs, strict=True))
+                explain(fault, cls._name, given, cls._kinds, axes)
+                raise
         if not extra:
             return made
         return made[0] if len(made) == extra + 1 else made[:-extra]
@@ -279,7 +288,7 @@ def _converting(
     count = sum(word in _FLOATS for word in words)
     types = [_PYTHON.get(word) for word in words[count:]]
     is_plain = None not in types and all(word in _FLOATS for word in words[:count])
-    check_axes = _checking_axes(rule, kinds, axes)
+    check_axes = checking_axes(rule, kinds, axes)
 
     def are_ready(arguments: tuple[Any, ...]) -> bool:
         pairs = zip(arguments[count:], types, strict=True)
@@ -485,13 +494,13 @@ def _promoted(rule: str, values: Mapping[str, Any]) -> tuple[Tensor, ...]:
     if tensors:
         kind["device"] = tensors[0].device
     return tuple(
-        v.to(kind["dtype"]) if isinstance(v, Tensor) else _as_tensor(v, **kind)
-        for v in values.values()
+        v.to(kind["dtype"]) if isinstance(v, Tensor) else _as_tensor(rule, n, v, **kind)
+        for n, v in values.items()
     )
 
 
-def _as_tensor(value: Any, **kind: Any) -> Tensor:
-    """A number as a floating tensor; a compiler's symbol for a number remains one."""
+def _as_tensor(rule: str, name: str, value: Any, **kind: Any) -> Tensor:
+    """A number as a tensor; a compiler's symbol for a number remains one."""
     if isinstance(value, torch.SymInt | torch.SymFloat | float) or (
         isinstance(value, int) and is_compiling()
     ):
@@ -501,16 +510,19 @@ def _as_tensor(value: Any, **kind: Any) -> Tensor:
             "torch.fx finds a rule by its name in a module: call module.rule(x), "
             "or say torch.fx.wrap('rule') where it was imported by name"
         )
-    return torch.as_tensor(value, **kind)
+    try:
+        return torch.as_tensor(value, **kind)
+    except (RuntimeError, TypeError, ValueError) as fault:
+        raise unreadable(rule, name, fault) from fault
 
 
 def _converted(rule: str, name: str, kind: str, value: Any) -> Any:
     """An integer or boolean tensor, or a number."""
-    if kind == "known":
-        return operator.index(value)
-    if kind == "whole":
+    if kind in ("known", "whole"):
         is_whole = isinstance(value, int | torch.SymInt)  # as a symbol is to a compiler
-        return value if is_whole else operator.index(value)
+        if not is_whole or isinstance(value, bool):
+            return number(rule, name, value, is_whole=True)
+        return operator.index(value) if kind == "known" else value
     if kind == "number":
         return value if type(value) is float else _number(rule, name, value)
     if not isinstance(value, Tensor):
@@ -519,7 +531,7 @@ def _converted(rule: str, name: str, kind: str, value: Any) -> Any:
         value = (
             torch.scalar_tensor(value, dtype=dtype)
             if is_count
-            else torch.as_tensor(value)
+            else _as_tensor(rule, name, value)
         )
     is_bool = value.dtype == torch.bool
     if (
@@ -545,12 +557,17 @@ def _number(rule: str, name: str, value: Any) -> Any:
             )
         if value.is_complex():
             raise TypeError(f"{rule}: {name} must be a real number, not {value.dtype}")
+        if value.dim():
+            raise no_number(rule, name, value, is_whole=False)
         return value
     if isinstance(value, torch.SymInt | torch.SymFloat):
         return torch.sym_float(value)
-    if isinstance(value, str):
-        raise TypeError(f"{rule}: {name} must be a number, not a string")
-    return float(value)
+    if isinstance(value, bool | str):
+        raise no_number(rule, name, value, is_whole=False)
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise no_number(rule, name, value, is_whole=False) from None
 
 
 def _numbers_alike(inputs: tuple[Any, ...], kinds: tuple[str, ...]) -> tuple[Any, ...]:
@@ -567,44 +584,3 @@ def _numbers_alike(inputs: tuple[Any, ...], kinds: tuple[str, ...]) -> tuple[Any
         if not isinstance(made[k], Tensor):
             made[k] = torch.scalar_tensor(made[k], dtype=wide, device=like.device)
     return tuple(made)
-
-
-def _checking_axes(
-    rule: str, kinds: Mapping[str, str], axes: Mapping[str, str]
-) -> Callable[[tuple[Any, ...]], None]:
-    """A function that raises an error for shapes other than declared; a size that a
-    static gives is that number.
-    """
-    names = tuple(kinds)
-    statics = [(n, k) for k, n in enumerate(names) if kinds[n] in ("whole", "known")]
-    patterns = []
-    for name, pattern in axes.items():
-        named = pattern.removeprefix("...").split()
-        own = [(axis, int(axis) if axis.isdigit() else None) for axis in named]
-        patterns.append((names.index(name), pattern.startswith("..."), own))
-
-    def check(inputs: tuple[Any, ...]) -> None:
-        sizes = {n: inputs[k] for n, k in statics}
-        for place, has_batch, named in patterns:
-            shape = inputs[place].shape
-            first = len(shape) - len(named)
-            fits = first == 0 or (first > 0 and has_batch)
-            own = shape[first:] if fits else ()
-            for (axis, number), size in zip(named, own, strict=False):
-                wanted = sizes.setdefault(axis, size) if number is None else number
-                fits = fits and size == wanted
-            if not fits:
-                name = names[place]
-                raise _wrong_shape(rule, name, axes[name], tuple(shape), sizes)
-
-    return check
-
-
-def _wrong_shape(
-    rule: str, name: str, pattern: str, shape: tuple[int, ...], sizes: dict[str, Any]
-) -> ValueError:
-    known = [f"{n} = {sizes[n]}" for n in dict.fromkeys(pattern.split()) if n in sizes]
-    return ValueError(
-        f"{rule}: {name} must have the shape [{', '.join(pattern.split())}]"
-        f"{' with ' * bool(known)}{', '.join(known)}, not {shape}"
-    )
