@@ -74,9 +74,19 @@ def _gradient(
         spans = _spans(rule, closed, used, whole, variable)
         return Gradient(variable.name, whole, (Term(whole, used, spans),), (None,))
     sizes = tuple(map(size_of, variable.shape.axes))
+    reach = frozenset((variable.name, *upstream))
+
+    def full(value: Expr) -> Expr:
+        """The value in the shape of the input for every choice by Python numbers."""
+        value = extents.in_full(value, sizes)
+        is_ragged = reach & {*names(value)} and not reach & _reached(value, reach)
+        if rule.is_elementwise or not variable.shape.batch or not is_ragged:
+            return value
+        return Op(BROADCAST_LIKE, (value, Name(variable.name)))
+
     terms = tuple(
         Term(
-            extents.in_full(value, sizes),
+            full(value),
             (u,),
             _spans(rule, closed, (u,), value, variable),
         )
@@ -86,7 +96,7 @@ def _gradient(
         with_values(value, {u: ONE}) if rule.is_elementwise else None
         for u, value in parts.items()
     )
-    return Gradient(variable.name, whole, terms, tuple(slopes))
+    return Gradient(variable.name, full(whole), terms, tuple(slopes))
 
 
 def _require_one_batch(rule: Rule, variable: Input, used: tuple[str, ...]) -> None:
@@ -247,7 +257,7 @@ def _factors(node: Expr) -> tuple[Expr, ...]:
             return args
         case Op(primitive="div", args=(above, _)):
             return (above,)
-        case ScatterAdd(value=value):
+        case Op(primitive="broadcast_like", args=(value, _)) | ScatterAdd(value=value):
             return (value,)
         case Rearranged(arg=arg) | Reduce(arg=arg) | Cumulative(arg=arg):
             return (arg,)
@@ -349,6 +359,12 @@ def _surely_reached(value: Expr, tensors: tuple[Input, ...]) -> frozenset[str]:
     of them for a number.
     """
     every = frozenset(i.name for i in tensors)
+    value = _without_positions(value)
+    return _reached(value, every) if every & {*names(value)} else every
+
+
+def _reached(value: Expr, every: frozenset[str]) -> frozenset[str]:
+    """The names of ``every`` whose shape a value has, whichever way numbers choose."""
     value, known = _without_positions(value), every | {"%"}
     found: dict[Expr, frozenset[str]] = {}
     for node in nodes(value):
@@ -360,7 +376,7 @@ def _surely_reached(value: Expr, tensors: tuple[Input, ...]) -> frozenset[str]:
                 found[node] = parts[1] & parts[2]
             case _:
                 found[node] = frozenset().union(*parts)
-    return every & found[value] if every & {*names(value)} else every
+    return every & found[value]
 
 
 def _parts(

@@ -200,17 +200,15 @@ def _product_total(t: Translation, bounds: Bounds, body: ir.Expr) -> Value:
         over = inner.pop() if inner else Value(Literal(Fraction(1)), is_number=True)
         inner.append(t.combined("div", over, divisor))
     empty = _factors(outside, lambda f: bool(inner) and _is_lost(t, f, bounds))
+    nested = [] if empty.above or empty.below else _nested(t, bounds, parts)
     if empty.above or empty.below:
         inner = taken_in(t, inner, *_values(t, empty))
         outside = _factors(outside, lambda f: f not in (*empty.above, *empty.below))
-        found = contracted(t, inner, bounds)
-    else:
-        found = _nested(t, bounds, parts) or contracted(t, inner, bounds)
     present = {axis for value in inner for axis in value.axes}
     absent = tuple(b for b in bounds if b not in present and b != BATCH)
     above, below = _values(t, outside)
-    factors = [*above, *found]
-    if absent:
+    factors = [*above, *(nested or contracted(t, inner, bounds))]
+    if absent and not nested:  # a nested sum has counted them
         factors.append(_count(t, absent))
     result = reduce(
         lambda a, b: t.combined("mul", a, b),

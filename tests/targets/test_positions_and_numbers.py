@@ -162,6 +162,10 @@ rule gathered_and_summed(x[n, d], t[m]: int) -> (y[m, d], o[d], p[m]):
     o[c] = sum(y[j, c] for j)
     p[j] = sum(y[j, c] for c)
 
+rule sums_of_sums(x[..., n], w[..., m], v[m]) -> (y[..., m, m], o[..., m, m]):
+    y[i, j] = x[0] / mean(x[l] for l) + w[i] * v[j]
+    o[i, j] = sum(y[l, j] for l) + y[i, i] - sum(y[i, l] for l)
+
 rule sum_over_batch(x[..., n], b[], w[n]) -> (y[..., n], o[...]):
     y[i] = x[i] * w[i] + b
     o = sum(y[i] for i)
