@@ -16,6 +16,16 @@ from gradspec.primitives.row import (
 )
 
 
+def _discriminant_root(np: Any, x: Any, y: Any, z: Any) -> Any:
+    m = np.maximum(np.abs(0.5 * x), np.sqrt(np.abs(y)) * np.sqrt(np.abs(z)))
+    far = (m > 0.0) & (m < 2.0**-50) | (m > 2.0**60) & (m < np.inf)
+    s = np.where(far, m, 1.0)
+    less = np.abs(y) < np.abs(z)
+    yz = np.where(less, z, y) * (np.where(less, y, z) / s) / s
+    t = 0.5 * x / s
+    return s * np.sqrt(t * t - yz) * 2.0
+
+
 def _power_less_one(np: Any, x: Any, y: Any) -> Any:
     s = y - 1.0
     b = s - y
@@ -103,6 +113,20 @@ _ROOTS = (
         cost=10,
         source="C standard, 7.12.7.4",
         spellings=calls(2, "np.hypot", "torch.hypot", "hypot", "math.hypot"),
+    ),
+    Primitive(
+        "discriminant_root",
+        params=("x", "y", "z"),
+        meaning="sqrt(x * x - 4 * y * z)",
+        partials=("x / out", "-2 * z / out", "-2 * y / out"),
+        domain="x * x > 4 * y * z",
+        ball=lambda x, y, z: (x * x - 4 * y * z).sqrt(),
+        sympy=lambda sp, x, y, z: sp.sqrt(x**2 - 4 * y * z),
+        model=_discriminant_root,
+        cost=20,
+        source="W. Kahan, On the Cost of Floating-Point Computation Without Extra-Precise"
+        " Arithmetic, 2004",
+        notes="scaled where squares leave the range, as hypot is",
     ),
     # a half of y would be exact too, but x**(y / 2) / x is 0/0 at x = 0
     Primitive(

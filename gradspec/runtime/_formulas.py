@@ -369,6 +369,18 @@ class Formulas:
         t = e * lib.log(lib.where(lost, x, lib.ones_like(x)))
         return x**s * (1.0 + lib.where(lib.abs(t) < 0.01, t, lib.zeros_like(t)))
 
+    def discriminant_root(self, x: Array, y: Array, z: Array) -> Array:
+        """sqrt(x * x - 4 * y * z), scaled where squares may leave the range."""
+        lib = self.lib
+        a, b, h, one = lib.abs(y), lib.abs(z), lib.abs(0.5 * x), lib.ones_like(x)
+        none = (a == 0.0) | (b == 0.0)
+        g = lib.sqrt(lib.where(none, one, a)) * lib.sqrt(lib.where(none, one, b))
+        m = lib.where(none | (h > g), h, g)
+        far = (m > 0.0) & (m < 2.0**-50) | (m > 2.0**60) & (m < math.inf)
+        s = lib.where(far, m, one)
+        yz = lib.where(a < b, z, y) * (lib.where(a < b, y, z) / s) / s
+        return s * lib.sqrt(h / s * (h / s) - yz) * 2.0
+
     def cbrt(self, x: Array) -> Array:
         """The real cube root: a power, then one step of Newton's method."""
         lib = self.lib

@@ -6,12 +6,12 @@ A product is a number, numerators and denominators.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -340,7 +340,7 @@ def _used(node: Expr, trial: Trial, row: int) -> tuple[Expr, ...]:
 
 # --- the order of factors ------------------------------------------------------------------
 
-_FEWEST, _MOST_FACTORS = 3, 10  # factors of a product that is put in another order
+_FEWEST, _MOST_FACTORS = 2, 10  # factors of a product that is put in another order
 _TERMS, _STARTS, _BEAM = 3, 6, 6
 _OFF = 1e-3
 """The difference of logarithms beyond which a product counts as out of range."""
@@ -356,28 +356,52 @@ def with_ordered_products(
     trials: tuple[Trial, ...], start: Candidate
 ) -> Iterator[Expr]:
     """Candidates with the out-of-range products reordered: as they are, with squares of
-    a norm separated, and multiplied into sums.
+    a norm separated, of quotients by pairs, and multiplied into sums.
     """
     if any(score.bad for score in start.scores):
-        for is_apart, is_spread in ((False, False), (True, False), (True, True)):
+        for is_apart, order in (
+            *((False, _ordered), (True, _ordered)),
+            *((True, _ordered_in_pairs), (True, _spread)),
+        ):
             with np.errstate(all="ignore"):
-                form = _reordered(start.form, trials, is_apart, is_spread)
+                form = _reordered(start.form, trials, is_apart, order)
             if form != start.form:
                 yield form
 
 
+_Order: TypeAlias = Callable[[list[_Factor], tuple[Trial, ...]], Expr | None]
+
+
 def _reordered(
-    form: Expr, trials: tuple[Trial, ...], is_apart: bool, is_spread: bool
+    form: Expr, trials: tuple[Trial, ...], is_apart: bool, order: _Order
 ) -> Expr:
     for node in _products(form):
         whole = _factors(node, is_apart)
         every, found = _listed(whole), _listed(whole.reduced())
         if _FEWEST <= len(every) <= _MOST_FACTORS and _leaves(node, found, trials):
-            new = _spread(found, trials) if is_spread else None
-            new = new or _ordered(found, trials)
+            new = order(found, trials) or _ordered(found, trials)
             if new is not None:
                 form = replaced(form, node, new)
     return form
+
+
+def _ordered_in_pairs(found: list[_Factor], trials: tuple[Trial, ...]) -> Expr | None:
+    """The order of quotients, each of a denominator and the numerator that is nearest
+    to it: ``z / h * (z / h) * (x / h)`` where ``z * z`` vanishes.
+    """
+    upstream = trials[0].points.upstream
+    sizes = [np.concatenate([_size(t, f) for t in trials]) for f in found]
+    left = [n for n, f in enumerate(found) if f.is_above and names(f.expr) - upstream]
+    pairs: dict[int, _Factor] = {}
+    for n, factor in enumerate(found):
+        if not factor.is_above and left:
+            gaps = [np.nan_to_num(np.abs(sizes[m] + sizes[n])).mean() for m in left]
+            above = left.pop(int(np.argmin(gaps)))
+            pairs[above] = _Factor(Apply("div", (found[above].expr, factor.expr)), True)
+            pairs[n] = pairs[above]
+    rest = [factor for n, factor in enumerate(found) if n not in pairs]
+    every = [*rest, *(pairs[n] for n in pairs if found[n].is_above)]
+    return _ordered(every, trials) if pairs else None
 
 
 def _spread(found: list[_Factor], trials: tuple[Trial, ...]) -> Expr | None:

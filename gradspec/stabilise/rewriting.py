@@ -458,18 +458,33 @@ asin(a / hypot(a, b)) -> atan2(a, abs(b))
 acos(sin(a) * sin(b) + cos(a) * cos(b) * cos(c)) -> 2 * atan2(sqrt(square(sin(0.5 * (a -
     b))) + cos(a) * cos(b) * square(sin(0.5 * c))), sqrt(square(sin(0.5 * (a + b))) +
     cos(a) * cos(b) * square(cos(0.5 * c))))
+sqrt(square(a) + b * square(c)) ~> hypot(a, sqrt(b) * c) where b >= 0
+sqrt(square(a) + b * c * c) ~> hypot(a, sqrt(b) * c) where b >= 0
 
 # One plus or minus a cosine
 1 + a / hypot(a, b) -> b / hypot(a, b) * (b / (hypot(a, b) - a)) if a < 0 else 1 + a /
     hypot(a, b)
 1 - a / hypot(a, b) -> b / hypot(a, b) * (b / (hypot(a, b) + a)) if a > 0 else 1 - a /
     hypot(a, b)
+sqrt(0.5 * (1 + a / hypot(a, b))) -> sqrt(0.5 + 0.25 * a / hypot(0.5 * a, 0.5 * b)) if
+    a > 0 else sqrt(0.125) * abs(b) / sqrt(hypot(0.5 * a, 0.5 * b)) / sqrt(hypot(0.5 *
+    a, 0.5 * b) - 0.5 * a)
 
 # Roots
 # 1 - cos(c) is twice the square of the half-angle's sine
 square(a) + square(b) - 2 * a * b * cos(c) -> square(a - b) + 4 * a * b * square(sin(0.5
     * c))
 sqrt(4 * a * a + square(b)) -> hypot(2 * a, b)
+# a complex square root; the norm and its sum with a part stay in range
+0.5 * sqrt(2 * (hypot(a, b) + a)) -> sqrt(2) * sqrt(hypot(0.25 * a, 0.25 * b) + 0.25 *
+    a) where a >= 0
+0.5 * sqrt(2 * (hypot(a, b) + a)) -> sqrt(2) * sqrt(hypot(0.25 * a, 0.25 * b) + 0.25 *
+    a) if a >= 0 else sqrt(0.125) * abs(b) / sqrt(hypot(0.25 * a, 0.25 * b) - 0.25 * a)
+0.5 * sqrt(2 * (hypot(a, b) - a)) -> sqrt(0.125) * abs(b) / sqrt(hypot(0.25 * a, 0.25 *
+    b) + 0.25 * a) if a > 0 else sqrt(2) * sqrt(hypot(0.25 * a, 0.25 * b) - 0.25 * a)
+# squares leave the range though the root of their difference does not
+sqrt(square(a) - b * (c * d)) ~> discriminant_root(a, 0.25 * b * c, d)
+sqrt(square(a) - b * c) ~> discriminant_root(a, 0.25 * b, c)
 
 # Tangents near a quarter of the circle, the Gudermannian
 log(tan(pi / 4 + a)) -> asinh(tan(2 * a))
@@ -534,6 +549,10 @@ b * square(a) ~> b * a * a
 b * c / d ~> b * (c / d)
 b * c / d ~> b / d * c
 a / b / b * c ~> a / b * (c / b)
+a * b / (a + b) ~> 0.5 * min(a, b) * (max(a, b) / (0.5 * a + 0.5 * b)) where a > 0 and b
+    > 0
+c * a * b / (a + b) ~> 0.5 * c * min(a, b) * (max(a, b) / (0.5 * a + 0.5 * b)) where a >
+    0 and b > 0
 
 # Trigonometric functions far out, where the sum of the places is rounded; steps
 sin(0.5 * (a + b + a)) ~> sin(a) * cos(0.5 * b) + cos(a) * sin(0.5 * b)

@@ -41,7 +41,10 @@ from gradspec.symbolic.sampling import survey, usual_count
 CORE = (2.0**-12, 128.0)
 """Magnitudes of moderate inputs (0 is moderate too)."""
 
-_BITS = 64
+_BITS = (64, 512, 4096)
+"""Precisions at which a value is looked for: expm1(x) / x at 1e-30 takes 100 bits where
+it is written with exp, at 1e-300 a thousand.
+"""
 _GAPS = 12
 """The largest number of sampled points at which the rule is undefined."""
 
@@ -239,7 +242,8 @@ def _sound(
     finite = _are_finite(forms, machine.in_double())
     outputs = program(*forms)
     for row, keep, sure in zip(rows, kept.tolist(), finite.tolist(), strict=True):
-        if keep and (sure or all(map(defined, outputs.run(row, _BITS)))):
+        values = (outputs.run(row, bits) for bits in _BITS)
+        if keep and (sure or any(all(map(defined, found)) for found in values)):
             yield row
 
 

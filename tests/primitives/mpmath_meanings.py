@@ -130,5 +130,6 @@ MPMATH: dict[str, Callable[..., Any]] = {
     "i1e": _scaled(1),
     "i0e_slope": lambda x: _scaled(1)(x) - mpmath.sign(x) * _scaled(0)(x),
     "i1e_slope": lambda x: _scaled(0)(x) - _scaled(1)(x) * (mpmath.sign(x) + 1 / x),
+    "discriminant_root": lambda x, y, z: mpmath.sqrt(x * x - 4 * y * z),
     "power_less_one": lambda x, y: mpmath.power(x, y - 1),
 }

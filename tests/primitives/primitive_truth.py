@@ -87,6 +87,9 @@ def _inside(name: str, point: Point) -> bool:
         case "pow" | "power_less_one":
             x, y = point
             return x > 0 and abs(y * np.log(x)) < 600
+        case "discriminant_root":
+            x, y, z = point
+            return x * x > 5 * y * z
         case "lgamma_difference" | "digamma_difference":
             return min(point[0], sum(point)) > 0
         case "xlogy":

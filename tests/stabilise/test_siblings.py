@@ -101,16 +101,46 @@ CASES: dict[str, tuple[str, str, tuple[Point, ...]]] = {
         "(abs(a)**p + abs(b)**p)**(1 / p)",
         ((1e200, -3e200), (1e-200, 2e-200), (3.0, 4.0)),
     ),
+    "far_quadratic": (
+        "a, b, c: b * b >= 4 * a * c, a != 0",
+        "(-b + sqrt(b * b - 4 * a * c)) / (2 * a)",
+        ((1e200, 3e200, 1e200), (1e-180, -3e-180, 2e-180), (1.0, 1e8, 1.0)),
+    ),
+    "far_root": (
+        "a, b, c: a * a > b * c",
+        "sqrt(a * a - b * c)",
+        ((1e200, 3e199, 2e199), (1e-200, -3e-210, 2e-190), (2.0, 1.5, -5.0)),
+    ),
+    "far_complex_root": (
+        "a, b",
+        "0.5 * sqrt(2 * (sqrt(a * a + b * b) + a))",
+        ((-1e10, 1e-150), (1e308, 1e308), (-3.0, 4.0)),
+    ),
+    "far_circle": (
+        "a, b, c: abs(a) < 1.5, abs(b) < 1.5, abs(c) < 3",
+        "acos(sin(a) * sin(b) + cos(a) * cos(b) * cos(c))",
+        ((1e-200, 3e-200, 2e-200), (0.3, 0.3000001, 1e-7), (0.4, -1.2, 2.5)),
+    ),
+    "far_harmonic": (
+        "a, b: a > 0, b > 0",
+        "a * b / (a + b)",
+        ((1e300, 1e-300), (1e-300, 1e300), (1e308, 5e307)),
+    ),
+    "far_quotient": (
+        "a: a > 0",
+        "a * a * exp(a) / ((exp(a) - 1) * (exp(a) - 1))",
+        ((1e-300,), (1e-30,), (2.0,)),
+    ),
 }
 """Inputs and assumptions, the formula, and points."""
 
-SAME = ("lse", "ndtr_gap", "acosh_prod", "beta")
+SAME = ("lse", "ndtr_gap", "acosh_prod", "beta", "far_quadratic")
 """Those that are compared on the other targets."""
 
 
 def _rule(name: str) -> str:
     given, formula, _ = CASES[name]
-    inputs, _, assumed = given.rpartition(": ") if ">" in given else (given, "", "")
+    inputs, _, assumed = given.rpartition(": ") if ": " in given else (given, "", "")
     assume = f"    assume {assumed}\n" if assumed else ""
     return f"rule {name}({inputs}) -> y:\n{assume}    y = {formula}\n"
 
@@ -153,7 +183,7 @@ def _compared(target: str, name: str) -> None:
         ones = [np.ones(1)]
         with np.errstate(all="ignore"):
             (value,), slopes = called(target, _module(target), name, inputs, ones)
-        with mpmath.workdps(600 if "gap" in name else 100):
+        with mpmath.workdps(700 if "gap" in name or "far" in name else 100):
             exact = tuple(map(mpmath.mpf, point))
             wanted = [meaning(*exact)]
             for place in range(len(point)):
