@@ -86,7 +86,7 @@ class Values:
         self.fresh = Fresh()
         self.axes: dict[str, Axis] = {}
         self.order: list[Value] = []
-        self.reductions: dict[Expr, str] = {}
+        self.reductions: dict[tuple[Expr, tuple[Axis, ...]], str] = {}
         self.seeds: dict[str, str] = {}
         for let in rule.forward:
             self._add(let.name, let.indices, let.axes, let.value)
@@ -133,10 +133,10 @@ class Values:
 
     def _named(self, node: Expr) -> Expr:
         outer = node.free
-        key = positional(node, outer)
+        axes = tuple(self.axes[index] for index in outer)
+        key = positional(node, outer), axes
         if key not in self.reductions:
             name = self.reductions[key] = f"%{len(self.reductions)}"
-            axes = tuple(self.axes[index] for index in outer)
             bounds = self.bounds(axes)
             at = {o: Idx(b.index) for o, b in zip(outer, bounds, strict=True)}
             value = self.copied(node, at)

@@ -166,6 +166,10 @@ rule sums_of_sums(x[..., n], w[..., m], v[m]) -> (y[..., m, m], o[..., m, m]):
     y[i, j] = x[0] / mean(x[l] for l) + w[i] * v[j]
     o[i, j] = sum(y[l, j] for l) + y[i, i] - sum(y[i, l] for l)
 
+rule rows_of_two_axes(A[m, d], u[n], v[m]) -> (y[n], z[m]):
+    y[i] = (sum(A[i, j] for j) if i < m else 0) + u[i]
+    z[i] = sum(A[i, j] for j) + v[i]
+
 rule sum_over_batch(x[..., n], b[], w[n]) -> (y[..., n], o[...]):
     y[i] = x[i] * w[i] + b
     o = sum(y[i] for i)
