@@ -409,7 +409,7 @@ def _is_slow(node: Expr) -> bool:
     return isinstance(node, Apply) and primitive(node.op).model is None
 
 
-_BASES = 2
+_BESIDE = 12  # points beside which inputs coincide
 _SIZES = (3, 1)
 _LARGEST = 7
 _MOST = 24
@@ -472,11 +472,11 @@ def coincident_samples(rule: Rule) -> Iterator[Sample]:
     of the digits of differences are left there."""
     names = tuple(_floating(rule))
     met = [s for form in closed_outputs(rule).values() for s in surfaces(expand(form))]
-    bases = survey(rule, usual_count(rule)).points[:_BASES] if len(names) > 1 else ()
+    bases = survey(rule, usual_count(rule)).points[:1] if len(names) > 1 else ()
     every = [one for base in bases for one in coincidences(base, names, met)]
     for grid in (SINGLE, DOUBLE):
         step = 2.0 ** -(grid.digits // 2)
-        rows = [_rounded(one, grid) for one in every[:_MOST]]
+        rows = [_rounded(one, grid) for one in every[:_BESIDE]]
         for row in rows:
             for number, name in enumerate(names):
                 part = step * (0.618 * number % 1)
