@@ -67,12 +67,15 @@ _OTHER = re.compile(r"\[.*[1-9]")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A value of one input where surfaces are met, the other inputs as in ``point``."""
+    """A value of one input where surfaces are met, the other inputs as in ``point``;
+    or where they have such values that ``is_coincidence``.
+    """
 
     input: str
     root: Root
     point: Point
     surfaces: tuple[Surface, ...]
+    is_coincidence: bool = False
 
     @property
     def where(self) -> str:
@@ -300,7 +303,7 @@ def _coincident_places(
         root = Root(point[name], said(point, (name,)).partition(" = ")[2])
         on = tuple(s for s in met if is_root(s, point) and _is_met(s, point, root))
         if len(frozenset[str]().union(*map(_names, on))) > 1:
-            yield Place(name, root, point, on)
+            yield Place(name, root, point, on, is_coincidence=True)
 
 
 def _exact(instance: Instance, point: Point) -> Point:

@@ -31,7 +31,7 @@ from gradspec.options import Options
 from gradspec.pipeline import evaluated
 from gradspec.stabilise.explanation import emitted
 from gradspec.stabilise.names import Names
-from gradspec.symbolic.breaks import Origin
+from gradspec.symbolic.breaks import Origin, Surface
 from gradspec.symbolic.neighbours import Trend
 
 
@@ -106,13 +106,19 @@ class _Table:
         self._names = Names(emitted)
 
     def lines(self, found: Iterator[Break]) -> tuple[Line, ...]:
-        """The lines, one for each place and verdict, whatever the other inputs were."""
+        """The lines, one for each place and verdict, whatever the other inputs were. A
+        coincidence has one if surfaces meet there that no other place has together.
+        """
         made: dict[tuple[str, ...], Line] = {}
+        known: set[tuple[str, frozenset[Surface]]] = set()
         for one in found:
-            if _is_told(self.instance, one):
+            met = one.place.input, frozenset(one.place.surfaces)
+            is_new = not one.place.is_coincidence or met not in known
+            if is_new and _is_told(self.instance, one):
                 line = self._line(one)
                 key = (line.where, line.output, line.input, line.kind, line.verdict)
                 made.setdefault((*key, *_trends(one)), line)
+            known.add(met)
         return tuple(made.values())
 
     def _line(self, found: Break) -> Line:
