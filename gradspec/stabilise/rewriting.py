@@ -377,6 +377,18 @@ square(a) / b ~> a / b * a
 c / (1 + square(a)) * b ~> c / hypot(a, 1) * (b / hypot(a, 1))
 (a + b) - a -> b
 square(cos(a)) - square(sin(a)) -> cos(2 * a)
+# quotients with a limit where both sides are 0
+d * (b + a * c) / a ~> d * (b / a + c)
+d * (b + c * a * e * f) / a ~> d * (b / a + c * e * f)
+d * (b + a / c) / a ~> d * (b / a + 1 / c)
+sin(a) / a -> sinc(a / pi)
+b * sin(a) / a -> b * sinc(a / pi)
+sinh(a) / a -> sinh(a) / a if a != 0 else 1
+b * sinh(a) / a -> b * sinh(a) / a if a != 0 else b
+tanh(a) / a -> tanh(a) / a if a != 0 else 1
+b * tanh(a) / a -> b * tanh(a) / a if a != 0 else b
+atan(a) / a -> atan(a) / a if a != 0 else 1
+b * atan(a) / a -> b * atan(a) / a if a != 0 else b
 1 - cos(a) -> 2 * square(sin(0.5 * a))
 1 - square(cos(a)) -> square(sin(a))
 1 - square(sin(a)) -> square(cos(a))

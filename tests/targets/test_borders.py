@@ -74,6 +74,16 @@ TIPS: list[tuple[str, dict[str, float], list[object], list[object]]] = [
     ("x, z) -> y:\n    y = exp(-sqrt(x**2 + z**2) / 3)", {}, [0, 0], [0, 0]),
     ("x, z) -> y:\n    y = sqrt(hypot(x, z))", {}, [0, 0], [NAN, NAN]),
     ("x) -> y:\n    y = abs(x)**0.5", {}, [0], [NAN]),
+    *(
+        (f"x) -> y:\n    assume x >= 0\n    y = {text}", {}, [0], [slope])
+        for text, slope in (
+            ("cos(sqrt(x))", -0.5),
+            ("3 * cosh(sqrt(x))", 1.5),
+            ("sqrt(x) * tanh(sqrt(x))", 1),
+            ("sqrt(x) * atan(sqrt(x)) + x", 2),
+            ("sqrt(x) * sin(sqrt(x))", 1),
+        )
+    ),
     (
         "x, z) -> y:\n    y = 2 * asin(sqrt(sin(x / 2)**2 + sin(z / 2)**2))",
         {},
