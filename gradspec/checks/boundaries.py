@@ -22,7 +22,7 @@ from gradspec.ir.rule import Declared, Derived, Hole, Input, Let, Override
 from gradspec.ir.walk import follows_surrogate, names, substitute
 from gradspec.source import Span
 from gradspec.symbolic.breaks import Origin
-from gradspec.symbolic.compare import apart, decimal
+from gradspec.symbolic.compare import decimal, distinct_texts
 from gradspec.symbolic.neighbours import Limit, Trend, at, is_between, same
 from gradspec.symbolic.roots import exactly
 
@@ -246,7 +246,7 @@ def place_said(instance: Instance, found: Break) -> str:
 
 def _patch(instance: Instance, found: Break) -> Diagnostic:
     name, at_it = found.output.name, place_said(instance, found)
-    value, limit = apart((found.value, found.sides[0]), short, 6)
+    value, limit = distinct_texts((found.value, found.sides[0]), short, 6)
     return error(
         "GS430",
         f"{name} of {instance.rule.name} is patched with a value that is not the limit",
@@ -296,7 +296,7 @@ def _let(instance: Instance, name: str) -> Let:
 
 def slopes_said(found: Break) -> tuple[str, str]:
     """The gradient as it stands and the slopes, with digits that tell them apart."""
-    stated, *slopes = apart((found.stated, *found.slopes), short, 6)
+    stated, *slopes = distinct_texts((found.stated, *found.slopes), short, 6)
     return stated, " and ".join(dict.fromkeys(slopes))
 
 

@@ -209,7 +209,7 @@ def _confirmed(
             if region.missed is not None:
                 claim, gap = region.evidence.claim, region.missed.gap
                 return Judgement(
-                    judged.verdict, (*found, wording.unreached(claim, gap))
+                    judged.verdict, (*found, wording.unreached_region(claim, gap))
                 )
         done += more
         if more and all(is_enough(one.claim, one.supporting) for one in more):

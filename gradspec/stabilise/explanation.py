@@ -34,7 +34,7 @@ from gradspec.stabilise.accuracy_model import GOOD, Score, Trial
 from gradspec.stabilise.arithmetic_model import Machine, rounded
 from gradspec.stabilise.choice import Candidate, Choice
 from gradspec.stabilise.names import Names
-from gradspec.symbolic.compare import apart
+from gradspec.symbolic.compare import distinct_texts
 from gradspec.symbolic.enclose import program
 from gradspec.symbolic.truth import floats
 
@@ -376,7 +376,7 @@ def _finding(rule: Rule, loss: AccuracyLoss, others: tuple[str, ...]) -> Diagnos
     shown = {_number(v) for _, v in loss.point}
     digits = 6 if len(shown) == len({v for _, v in loss.point}) else 17
     place = ", ".join(f"{name} = {_number(v, digits)}" for name, v in loss.point)
-    value, true = apart((loss.value, loss.true), _number, 6)
+    value, true = distinct_texts((loss.value, loss.true), _number, 6)
     right = "" if math.isnan(loss.true) else f", where {true} is right"
     return warning(
         code,

@@ -133,7 +133,7 @@ def decimal(ball: Any, digits: int = 17) -> str:
     return text
 
 
-def apart(
+def distinct_texts(
     values: Sequence[T], text: Callable[[T, int], str] = decimal, digits: int = 10
 ) -> tuple[str, ...]:
     """The texts of values, with enough digits to see that the first is another."""

@@ -49,7 +49,13 @@ from gradspec.lower.lowering import lower
 from gradspec.lower.module import Function, Library
 from gradspec.lower.rules import lower_rule
 from gradspec.source import Source, Span
-from gradspec.symbolic.compare import Comparison, Relation, apart, compare, decimal
+from gradspec.symbolic.compare import (
+    Comparison,
+    Relation,
+    compare,
+    decimal,
+    distinct_texts,
+)
 from gradspec.symbolic.enclose import defined, enclose
 from gradspec.symbolic.gather import gathered
 from gradspec.symbolic.limit import Effort
@@ -140,7 +146,7 @@ def refuted(witness: Witness, instances: tuple[Instance, ...]) -> Diagnostic:
     entry = witness.entry
     declared, true = decimal(seen.left), decimal(seen.right)
     if seen.relation is Relation.DIFFERENT:
-        declared, true = apart((seen.left, seen.right))
+        declared, true = distinct_texts((seen.left, seen.right))
     place, name = witness.place, witness.name
     others = (one for one in instances if one is not witness.instance)
     guesses = likely_causes(claim, witness.point, (witness.instance, *others))
@@ -207,7 +213,7 @@ def hole(witness: Witness) -> Diagnostic:
 # --- what no point shows -------------------------------------------------------------------
 
 
-def unreached(claim: Claim, gap: Expr) -> Diagnostic:
+def unreached_region(claim: Claim, gap: Expr) -> Diagnostic:
     """A region of the claim in which no point was found."""
     rule = claim.instance.rule
     return error(
@@ -273,7 +279,7 @@ are slopes on both sides."""
 def outside(witness: Witness) -> Diagnostic:
     """A diagnostic for a gradient outside the one-sided slopes at a kink, or not the
     limit of the slope."""
-    value, *every = apart((witness.seen.left, *witness.ends))
+    value, *every = distinct_texts((witness.seen.left, *witness.ends))
     slopes = tuple(dict.fromkeys(every))
     gives = f"{witness.element}gives {value} at {witness.place}"
     return _outside_slopes(witness.claim, len(slopes) == 1, gives, " and ".join(slopes))
