@@ -373,7 +373,7 @@ class Formulas:
         """sqrt(x * x - 4 * y * z), scaled where squares may leave the range."""
         lib = self.lib
         a, b, h, one = lib.abs(y), lib.abs(z), lib.abs(0.5 * x), lib.ones_like(x)
-        none = (a == 0.0) | (b == 0.0)
+        none = ~((a > 0.0) & (b > 0.0))
         g = lib.sqrt(lib.where(none, one, a)) * lib.sqrt(lib.where(none, one, b))
         m = lib.where(none | (h > g), h, g)
         far = (m > 0.0) & (m < 2.0**-50) | (m > 2.0**60) & (m < math.inf)

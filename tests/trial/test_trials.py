@@ -55,7 +55,7 @@ def test_trials(name: str, tmp_path: Path) -> None:
     assert len(re.findall(r"^\w+: \d+ rules, \d+ checks$", tried, re.M)) == len(targets)
 
 
-@pytest.mark.filterwarnings("ignore:GS433")  # a window of zeros is the tip of a norm
+@pytest.mark.filterwarnings("ignore:GS433", "ignore:GS465")  # of windows of zeros
 def test_gradients_of_a_window_that_ends_before_the_data() -> None:
     import gradspec
 
