@@ -54,9 +54,10 @@ class Extent:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """The number of axes of any size, and the number of elements along the others."""
+        """The number of core axes of any size, and the number of elements along the
+        others."""
         fixed = [int(s.value) for s in self.sizes if isinstance(s, Literal)]
-        return self.batched + len(self.sizes) - len(fixed), prod(fixed)
+        return len(self.sizes) - len(fixed), prod(fixed)
 
 
 def extents_of(variables: Iterable[Input | Output]) -> dict[str, Extent]:

@@ -90,8 +90,8 @@ def test_an_assumption_that_is_suggested_mends(rule: str, said: str) -> None:
             "write `y = im * max(m + b, 0) / m if m != 0 else 0`",
         ),
         (
-            "x, z) -> y:\n    y = sin(x * x + z * z) / (x * x + z * z)",
-            "write `y = sin(x * x + z * z) / (x * x + z * z) if x * x + z * z != 0"
+            "x, z) -> y:\n    y = log1p(x * x + z * z) / (x * x + z * z)",
+            "write `y = log1p(x * x + z * z) / (x * x + z * z) if x * x + z * z != 0"
             " else 1`",
         ),
         # a pole, and a limit that depends on the direction: no value will do
@@ -108,8 +108,7 @@ def test_a_value_for_a_hole_is_right_everywhere(body: str, said: str) -> None:
     source = Source("f.grad", f"rule f({body}\n")
     found = compile_source(source, "f.grad", Options(("numpy",)))[0].diagnostics
     help = next(d.help for d in found if d.code == "GS433" and d.headline[0] == "y")
-    assert help.startswith(said or "use a built-in")
-    assert "…" not in help
+    assert help.startswith(said or "give the limit there")
 
 
 # --- causes --------------------------------------------------------------------------------

@@ -344,7 +344,8 @@ def test_scipy_is_imported_for_the_functions_that_the_page_lists(
                 2 if t == "int" else np.ones(1) / 2 for t in row.argument_types
             ]
             try:
-                getattr(special, spelling.name)(*arguments)
+                with np.errstate(invalid="ignore"):
+                    getattr(special, spelling.name)(*arguments)
             except ModuleNotFoundError:
                 needing.add(row.name)
     slopes = {"erfinv_slope", "erfcinv_slope", "ndtri_slope"}
