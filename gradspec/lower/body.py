@@ -274,9 +274,11 @@ def check_growth(body: Body) -> None:
     for let in (*body.forward, *body.backward_locals):
         depths[let.name] = depth(let.value, depths)
         if depths[let.name] > DEEPEST:
+            is_deep = depth(let.value, {}) > DEEPEST
+            cause = "" if is_deep else " when the locals that it uses are put in place"
             body.cx.findings.error(
                 "GS224",
-                f"`{let.name}` is too deep when the locals that it uses are put in place",
+                f"`{let.name}` is too deep{cause}",
                 body.assigned[let.name],
                 notes=(f"at most {DEEPEST} operations inside one another",),
                 help="divide the rule: a rule that is called is not put in place",

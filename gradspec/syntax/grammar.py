@@ -444,7 +444,10 @@ def _is_link(node: nodes.Expr, child: nodes.Expr) -> bool:
 
 
 def _too_long(span: Span) -> Fault:
-    headline = f"this has more than {MAX_DEPTH} terms, factors or cases in a row"
+    headline = (
+        f"this has more than {MAX_DEPTH} terms, factors or cases in a row, with the levels"
+        " inside a term"
+    )
     help = (
         "divide it into parts with names: `first = …`, `rest = …`, `y = first + rest`"
     )
