@@ -170,7 +170,9 @@ def reach(claim: Claim) -> Reached:
     for border in crossed:
         search.along(border, search.bases[:1])
     for border in crossed:
-        if not search.is_covered(border, search.points):
+        # A single point has to be looked at on each side of the other borders.
+        is_single = border.groups == _GROUPS["eq"]
+        if is_single or not search.is_covered(border, search.points):
             search.along(border, search.bases[1:])
     evidence = examine(claim, search.points)
     if evidence.refuted is not None or evidence.outside is not None:
@@ -262,7 +264,11 @@ class _Search:
         return any(name in used and len(used) > 1 for used in every)
 
     def is_never_met(self, border: Border) -> bool:
-        """True if the expression is shown to be 0 nowhere and of one sign."""
+        """True if the expression is shown to be 0 nowhere and of one sign. One variable
+        alone is looked at: its line tells whether other borders are known as a whole.
+        """
+        if len(names(border.gap) & self.kinds.keys()) <= 1:
+            return False
         sides = ((-1, 0), (0, 1))
         return any(self._is_empty(border, side, with_borders=True) for side in sides)
 

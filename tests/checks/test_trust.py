@@ -16,6 +16,9 @@ WRONG = {
     "thin circle": "rule r(a, b, c) -> z:\n    assume a <= b, b <= c, c <= a\n    z = a * b + c\n    da = dz * (b if a < 30000000 else 2 * b)\n    db = dz * a\n    dc = dz",
     "thin strip": "rule r(a, b) -> z:\n    assume a <= b, b <= a\n    z = a * b\n    da = dz * (2 * b if 7.3 < a < 7.3001 else b)\n    db = dz * a",
     "thin equation": "rule r(a, b) -> z:\n    assume a == b\n    z = a * b\n    da = dz * (2 * b if 7.3 < a < 7.3001 else b)\n    db = dz * a",
+    # --- single points and far regions
+    "single point of a hinge": "rule r(a, b, t: nograd) -> z:\n    z = max(0, b - t * a)\n    da = (-dz * t if b - t * a > 0 else -0.5 * dz * t if 0 == b - t * a else 0) * (1 if a**3 + a != 3.203125 else 2)",
+    "undefined far out": "rule r(x) -> y:\n    y = log(1 - tanh(x)**2)\n    dx = -8 * dy * tanh(x) / (1 - square(tanh(x))) * sigmoid(2 * x) * sigmoid(-2 * x) * sqrt(30000000 - x) / sqrt(30000000 - x)",
     # --- not linear in the upstream gradient
     "dy dy / dy": SQUARE + "dy * dy * 2 * x / dy",
     "dy == 0": SQUARE + "dy * 2 * x + (1 if dy == 0 else 0)",
