@@ -306,7 +306,7 @@ def short(limit: Limit, digits: int = 6) -> str:
         case Trend.INFINITE:
             return {1: "inf", -1: "-inf"}.get(limit.value, "infinite")
         case Trend.FINITE:
-            return _rounded(limit, digits)
+            return _rounded_text(limit, digits)
         case Trend.OUTSIDE:
             return "-"
         case Trend.UNKNOWN:
@@ -319,7 +319,7 @@ _HAIR = 1e-12
 """Values nearer to 0 than this are the remainder of the last approach step."""
 
 
-def _rounded(limit: Limit, digits: int) -> str:
+def _rounded_text(limit: Limit, digits: int) -> str:
     if bool(abs(limit.value) < _HAIR + 2 * limit.slack):
         return "0"
     text = decimal(limit.value, digits)

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TypeAlias
 
-from gradspec.checks.sizes import further_sizes
+from gradspec.checks.sizes import full_sizes, further_sizes
 from gradspec.derive.chain import Underivable
 from gradspec.derive.vjp import cotangents
 from gradspec.ir import unroll as sizes
@@ -139,13 +139,31 @@ class Instances:
     @cached_property
     def further(self) -> tuple[Instance, ...]:
         """Instances at which a condition on indices or sizes has another truth."""
-        return tuple(self._of(further_sizes(self._rule)))
+        every = map(self._instances_at, further_sizes(self._rule))
+        return tuple(one for made, _ in every for one in made)
 
     @property
     def unreached(self) -> Sizes | None:
         """Sizes with another truth that are too large for an instance, if any."""
         every = further_sizes(self._rule)
-        return next((sizes for sizes in every if not any(self._at(sizes))), None)
+        return next(
+            (sizes for sizes in every if not any(self._instances_at(sizes))), None
+        )
+
+    def _instances_at(
+        self, given: Sizes
+    ) -> tuple[tuple[Instance, ...], tuple[Gap, ...]]:
+        """The instances at some sizes of a few axes, the others such that there are any
+        if possible; else the gaps.
+        """
+        known = (one.sizes for one in self.small)
+        gaps: tuple[Gap, ...] = ()
+        for full in full_sizes(self._rule, given, known):
+            made, missing = self._at(full)
+            if made:
+                return made, ()
+            gaps += missing
+        return (), gaps
 
     @property
     def gaps(self) -> tuple[Gap, ...]:

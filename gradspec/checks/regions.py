@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import islice
 
 from gradspec.checks.evidence import Claim, Evidence, examine
 from gradspec.checks.instances import Instance, Point, stem
@@ -38,6 +39,7 @@ _DEEPEST = 6
 """Conditions under which a border is looked at."""
 
 _BASES = 3
+_WITHIN = 2  # points of an equation from which the other borders are looked for
 _EXCLUDING = 1.0  # of a budget, to show that a region is empty
 _TRIES = 4  # to meet the assumptions
 _ELEMENTS = 2
@@ -170,10 +172,11 @@ def reach(claim: Claim) -> Reached:
     for border in crossed:
         search.along(border, search.bases[:1])
     for border in crossed:
-        # A single point has to be looked at on each side of the other borders.
-        is_single = border.groups == _GROUPS["eq"]
-        if is_single or not search.is_covered(border, search.points):
+        if not search.is_covered(border, search.points):
             search.along(border, search.bases[1:])
+    for border in crossed:
+        if border.groups == _GROUPS["eq"]:
+            search.within(border, crossed)
     evidence = examine(claim, search.points)
     if evidence.refuted is not None or evidence.outside is not None:
         return Reached(evidence)
@@ -216,11 +219,23 @@ class _Search:
         numbers = (i for i in rule.inputs if i.kind is not Kind.BOOL)
         self.kinds = {i.name: i.kind for i in numbers}
 
-    def along(self, border: Border, bases: list[Point]) -> None:
-        """Add the points at the border along each of its variables."""
+    def within(self, border: Border, others: list[Border]) -> None:
+        """Add the points at the other borders within a border that is an equation, where
+        what its variables are stays.
+        """
+        on = (p for p in self.points if border.holds(p) and _sign(border, p) == 0)
+        for base in list(islice(on, _WITHIN)):
+            for other in others:
+                if other is not border:
+                    self.along(other, [base], names(border.gap))
+
+    def along(
+        self, border: Border, bases: list[Point], kept: frozenset[str] = frozenset()
+    ) -> None:
+        """Add the points at the border along each of its variables but for the kept."""
         compiled = program(border.gap)
         free = tuple(n for n in self.kinds if n in names(border.gap))
-        for name in few_elements(free):
+        for name in few_elements(n for n in free if n not in kept):
             room = self.limits.room(name, {})
             is_integer = self.kinds[name] in _WHOLE
             for base in bases:

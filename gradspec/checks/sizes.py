@@ -8,7 +8,7 @@ is one that it is at no small size.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from itertools import islice, product
@@ -50,15 +50,24 @@ _Env = Mapping[str, str | int]
 
 @lru_cache(maxsize=64)
 def further_sizes(rule: Rule) -> tuple[Sizes, ...]:
-    """Combinations of sizes at which the rule may be another than at small ones."""
-    axes = axis_names(rule)
+    """Sizes of a few axes at which the rule may be another than at small ones."""
     largest = small(rule).largest
     found: dict[tuple[tuple[str, int], ...], Sizes] = {}
     for pair, env in dict.fromkeys(_pairs(rule)):
         for sizes in _new_orders(pair, dict(env), largest):
-            full = {axis: sizes.get(axis, _USUAL) for axis in axes}
-            found[tuple(full.items())] = full
+            found[tuple(sorted(sizes.items()))] = sizes
     return tuple(found.values())
+
+
+def full_sizes(rule: Rule, given: Sizes, known: Iterable[Sizes]) -> Iterator[Sizes]:
+    """Sizes of all axes, those of a few given: the others of size 2, or as in ``known``
+    sizes at which the rule is defined, or one of them larger than what is given.
+    """
+    axes = axis_names(rule)
+    usual = dict.fromkeys(axes, _USUAL)
+    larger = max(given.values()) + _USUAL
+    for others in (usual, *known, *({**usual, axis: larger} for axis in axes)):
+        yield {axis: given.get(axis, others[axis]) for axis in axes}
 
 
 def _pairs(rule: Rule) -> Iterator[tuple[_Pair, tuple[tuple[str, str | int], ...]]]:

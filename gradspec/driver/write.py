@@ -63,8 +63,8 @@ def with_packages(files: Iterable[OutputFile]) -> tuple[OutputFile, ...]:
 
 
 def stale(out: Path, files: Iterable[OutputFile]) -> tuple[OutputFile, ...]:
-    """Those whose text on disk differs (or which are missing). Those of
-    packages that exist are the user's, whatever they hold.
+    """The files whose text on disk differs, or which are missing; files of packages
+    that exist are the user's, whatever they hold.
     """
     return tuple(file for file in files if not _is_current(out / file.path, file))
 

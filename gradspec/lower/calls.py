@@ -511,7 +511,7 @@ def _call_help(node: nodes.Call, cx: Context) -> str:
             for word in some.split()
             if word in words
         }
-        return f"write `{_filled(_HABITS[name], placed | dict(enumerate(arguments)))}`"
+        return f"write `{_filled_form(_HABITS[name], placed | dict(enumerate(arguments)))}`"
     if node.output is not None and is_function(name):
         return f"`{name}` is a built-in: write `{name}({', '.join(arguments)})`"
     return ""
@@ -524,7 +524,7 @@ def _is_of_arrays(node: nodes.Call) -> bool:
     return name in REDUCTIONS or "{0}" not in _HABITS.get(name, "{0}")
 
 
-def _filled(forms: str, given: Mapping[int, str]) -> str:
+def _filled_form(forms: str, given: Mapping[int, str]) -> str:
     """The form whose places are given, with the arguments in them."""
     every = [
         (form, {int(place) for place in re.findall(r"\{(\d)\}", form)})

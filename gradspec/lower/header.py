@@ -181,7 +181,7 @@ def _constant(node: nodes.Expr) -> Fraction | None:
 
 
 def _infinity(node: nodes.Expr) -> Fraction | None:
-    """What stands for ``inf`` and ``-inf``; None of any other text."""
+    """The number that stands for ``inf`` or ``-inf``; None for another expression."""
     match node:
         case nodes.Name(id="inf"):
             return UNBOUNDED

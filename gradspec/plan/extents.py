@@ -114,7 +114,7 @@ class Extents:
 
     def in_full(self, value: Expr, sizes: Sizes) -> Expr:
         """The value with all axes of these sizes."""
-        own = _padded(self.of(value).sizes, len(sizes))
+        own = _with_rank(self.of(value).sizes, len(sizes))
         for at, (held, size) in enumerate(zip(own, sizes, strict=True)):
             value = value if held == size else Spread(value, at - len(sizes), size)
         return value
@@ -141,25 +141,25 @@ def _extent(node: Expr, parts: Sequence[Extent]) -> Extent:
             letters: dict[str, Expr] = {}
             words = (word.removeprefix("...") for word in inputs)
             for part, word in zip(parts, words, strict=True):
-                sized = zip(word, _padded(part.sizes, len(word)), strict=True)
+                sized = zip(word, _with_rank(part.sizes, len(word)), strict=True)
                 letters |= {a: s for a, s in sized if letters.get(a, ONE) == ONE}
             kept = output.removeprefix("...")
             return Extent(tuple(letters[a] for a in kept), kept != output)
         case ScatterAdd(size=size, count=count, others=others):
-            rest = _padded(parts[1].sizes, count + others)[count:]
+            rest = _with_rank(parts[1].sizes, count + others)[count:]
             return Extent((size, *rest), batched and not node.over_batch)
         case Gather(axis=axis):
             first = _with(own, axis, (ONE,))
-            return Extent(_joined(first, parts[1].sizes), batched)
+            return Extent(_broadcast_sizes(first, parts[1].sizes), batched)
         case Stack(args=args):
-            every = _joined(*(part.sizes for part in parts))
+            every = _broadcast_sizes(*(part.sizes for part in parts))
             return Extent((*every, Literal(Fraction(len(args)))), batched)
         case Reduce(axes=axes, keep=keep):
             for axis in axes:
                 own = _with(own, axis, (ONE,) if keep else ())
         case Expand(axes=axes):
             for axis in reversed(axes):
-                own = _padded(own, -axis - 1)
+                own = _with_rank(own, -axis - 1)
                 at = len(own) + 1 + axis
                 own = (*own[:at], ONE, *own[at:])
         case Spread(axis=axis, size=size) | Window(axis=axis, size=size):
@@ -171,28 +171,28 @@ def _extent(node: Expr, parts: Sequence[Extent]) -> Extent:
         case Take(axis=axis):
             own = _with(own, axis, parts[1].sizes)
         case Permute(order=order):
-            own = _padded(own, len(order))
+            own = _with_rank(own, len(order))
             own = (*own[: len(own) - len(order)], *(own[axis] for axis in order))
         case Diagonal(first=one, second=other):
             own = (*_with(_with(own, one, ()), other, ()), own[one])
         case _:
-            own = _joined(*(part.sizes for part in parts))
+            own = _broadcast_sizes(*(part.sizes for part in parts))
     return Extent(own, batched)
 
 
-def _padded(sizes: Sizes, rank: int) -> Sizes:
+def _with_rank(sizes: Sizes, rank: int) -> Sizes:
     return (ONE,) * (rank - len(sizes)) + sizes
 
 
 def _with(sizes: Sizes, axis: int, new: Sizes) -> Sizes:
     """The sizes with others in the place of one."""
-    sizes = _padded(sizes, -axis)
+    sizes = _with_rank(sizes, -axis)
     at = len(sizes) + axis
     return (*sizes[:at], *new, *sizes[at + 1 :])
 
 
-def _joined(*parts: Sizes) -> Sizes:
+def _broadcast_sizes(*parts: Sizes) -> Sizes:
     """The sizes of arrays that are broadcast together."""
     rank = max(map(len, parts), default=0)
-    every = zip(*(_padded(sizes, rank) for sizes in parts), strict=True)
+    every = zip(*(_with_rank(sizes, rank) for sizes in parts), strict=True)
     return tuple(next((s for s in sizes if s != ONE), ONE) for sizes in every)

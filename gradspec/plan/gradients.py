@@ -79,7 +79,9 @@ def _gradient(
     def full(value: Expr) -> Expr:
         """The value in the shape of the input for every choice by Python numbers."""
         value = extents.in_full(value, sizes)
-        is_ragged = reach & {*names(value)} and not reach & _reached(value, reach)
+        is_ragged = reach & {*names(value)} and not reach & _names_in_shape(
+            value, reach
+        )
         if rule.is_elementwise or not variable.shape.batch or not is_ragged:
             return value
         return Op(BROADCAST_LIKE, (value, Name(variable.name)))
@@ -360,10 +362,10 @@ def _surely_reached(value: Expr, tensors: tuple[Input, ...]) -> frozenset[str]:
     """
     every = frozenset(i.name for i in tensors)
     value = _without_positions(value)
-    return _reached(value, every) if every & {*names(value)} else every
+    return _names_in_shape(value, every) if every & {*names(value)} else every
 
 
-def _reached(value: Expr, every: frozenset[str]) -> frozenset[str]:
+def _names_in_shape(value: Expr, every: frozenset[str]) -> frozenset[str]:
     """The names of ``every`` whose shape a value has, whichever way numbers choose."""
     value, known = _without_positions(value), every | {"%"}
     found: dict[Expr, frozenset[str]] = {}

@@ -41,7 +41,7 @@ from gradspec.symbolic.enclose import enclose
 _TRUTHS = {True: Apply("eq", (ZERO, ZERO)), False: Apply("ne", (ZERO, ZERO))}
 
 
-def settled(expr: Expr) -> Expr:
+def without_decided_branches(expr: Expr) -> Expr:
     """``expr`` without branches that no data select: decided among arrays, a comparison
     of constants would take the axes of such a branch away.
     """
@@ -174,14 +174,14 @@ def _is_position(index: Expr, size: Expr, ranges: Mapping[str, Expr] | None) -> 
 # --- sums with one term ----------------------------------------------------------------
 
 
-def picked(expr: Expr, integers: Set[str]) -> Expr:
+def with_single_terms(expr: Expr, integers: Set[str]) -> Expr:
     """``expr`` with ``sum(a[c] for c if t[j] == c)`` as ``a[t[j]]``, or 0 where there is
     no such element; ``integers`` are the names of integer inputs.
     """
-    return walk.transform(expr, lambda node: _picked(node, integers))
+    return walk.transform(expr, lambda node: _single_term(node, integers))
 
 
-def _picked(node: Expr, integers: Set[str]) -> Expr:
+def _single_term(node: Expr, integers: Set[str]) -> Expr:
     match node:
         case Reduce(op="sum", where=None, body=Select(condition, then, other)) if (
             other == ZERO

@@ -56,11 +56,11 @@ from gradspec.plan.rewrites import (
     at_positions,
     filled_outside,
     is_within,
-    picked,
     regrouped,
-    settled,
     spelled_out,
     undefined_at,
+    with_single_terms,
+    without_decided_branches,
 )
 from gradspec.primitives.table_operators import BROADCAST_LIKE
 
@@ -116,7 +116,8 @@ def array_of(
     """
     whole = {n: tuple(map(_size_in_rules, k.sizes)) for n, k in view.items()}
     tensors = frozenset(n for n, known in view.items() if not known.is_number)
-    value = picked(settled(expand(value)), types.integers)
+    value = without_decided_branches(expand(value))
+    value = with_single_terms(value, types.integers)
     value = filled_outside(value, whole)
     value = spelled_out(_separate(value))
     value = regrouped(value, tensors)

@@ -16,7 +16,7 @@ _NUMBERLESS = re.compile(r"bool|complex|str|bytes|[<|][US]")
 _OUTSIDE = re.compile(
     r"positions|out of (range|(DATA )?bounds)|exceeds dimension|is not in \[|Expected (begin|size)"
 )
-"""How frameworks say that a position is outside of its axis."""
+"""Words of the frameworks' errors for a position outside of its axis."""
 
 
 def number(rule: str, name: str, value: Any, is_whole: bool) -> float | int:

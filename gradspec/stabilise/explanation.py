@@ -344,7 +344,7 @@ _CURES = {
     ("undefined", "log"): "take `xlogy(x, y)` for `x * log(y)`, or a conditional that"
     " is false at this point only",
 }
-"""What helps against a failure whose cause contains one of some operations."""
+"""Advice against a failure whose cause contains one of some operations."""
 
 
 def _cure(kind: str, culprit: Expr) -> str:

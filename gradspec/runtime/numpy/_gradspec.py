@@ -116,7 +116,7 @@ class Rule(Generic[Result]):
             names = self._cotangents(len(residuals))
             if named or len(cotangents) != len(names):
                 cotangents = self._in_order(cotangents, named, names)
-            shaped = list(map(self._shaped, names, cotangents, shapes))
+            shaped = list(map(self._in_shape, names, cotangents, shapes))
             with np.errstate(all="ignore"):
                 found = type(self).pullback(*residuals, *shaped)
             found = found if isinstance(found, tuple) else (found,)
@@ -133,7 +133,9 @@ class Rule(Generic[Result]):
             told = f"one for each of {', '.join(names)}, not {len(tangents)}"
             raise TypeError(f"{self._name}: the tangents must be {told}")
         moving = [
-            np.zeros_like(x) if dot is None else self._shaped(f"{n}_dot", dot, x.shape)
+            np.zeros_like(x)
+            if dot is None
+            else self._in_shape(f"{n}_dot", dot, x.shape)
             for n, dot in zip(names, tangents, strict=True)
             if self._kinds[n] == "floating"
             for x in [self._inputs[n]]
@@ -208,7 +210,7 @@ class Rule(Generic[Result]):
     def _arrays(self) -> list[str]:
         return [n for n, kind in self._kinds.items() if kind in _KINDS]
 
-    def _shaped(self, name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
+    def _in_shape(self, name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
         """A cotangent or tangent as an array of the shape of its output or input."""
         try:
             array = _unmasked(value).astype(self._work, casting="same_kind", copy=False)
