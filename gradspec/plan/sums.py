@@ -16,6 +16,7 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING
 
+from gradspec.derive.scopes import replaced
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
 from gradspec.ir.tidy import fold
@@ -72,13 +73,20 @@ def total(
 
 def _special(t: Translation, bounds: Bounds, body: ir.Expr) -> Value | None:
     """A running sum or a sum by position."""
-    match body:
-        case ir.Select(condition=condition, then=then, other=other) if other == ir.ZERO:
-            return _running(t, bounds, then, condition) or _by_position(
-                t, bounds, then, condition
-            )
-        case _:
-            return None
+    parts = _product(body)
+    for factor in parts.above:
+        match factor:
+            case ir.Select(condition=condition, then=then, other=other) if (
+                other == ir.ZERO
+            ):
+                above = [then if f is factor else f for f in parts.above]
+                chosen = _multiplied(parts, above)
+                found = _running(t, bounds, chosen, condition) or _by_position(
+                    t, bounds, chosen, condition
+                )
+                if found is not None:
+                    return found
+    return None
 
 
 def _chosen(t: Translation, bounds: Bounds, body: ir.Expr, condition: ir.Expr) -> Value:
@@ -566,17 +574,19 @@ def _by_position(
     t: Translation, bounds: Bounds, body: ir.Expr, where: ir.Expr
 ) -> Value | None:
     """``sum(a[j] for j if t[j] == k)``: each summand is added at the position that its
-    integer gives.
+    integer gives; what it has at ``k`` is what it has at ``t[j]``.
     """
     match where:
         case ir.Apply(op="eq", args=(ir.Idx(name=k), index) | (index, ir.Idx(name=k))):
             pass
         case _:
             return None
-    at, value = t.integer(index), t.value(body)
     is_data = any(isinstance(n, ir.Ref) for n in walk.nodes(index))
-    outer = [a for a in at.axes if a not in bounds]
-    if not is_data or k in bounds or k in value.axes or k in at.axes or outer:
+    if not is_data or k in bounds or k in index.free:
+        return None
+    body = replaced(body, {k: index})
+    at, value = t.integer(index), t.value(body)
+    if any(a not in bounds for a in at.axes) or k in value.axes:
         return None
     over_batch = BATCH in bounds and at.batched
     if not over_batch and not set(at.axes) & set(bounds):

@@ -85,6 +85,16 @@ rule ignored_through(x[n], w[n], t[m]: int) -> y[m]:
     u[i] = x[i] * w[i]
     y[j] = u[t[j]]**2 if 0 <= t[j] < n else 0
 
+rule ignored_rows_of_table(x[b, d], c[n, d], t[b]: int) -> loss:
+    loss = sum((x[i, l] - c[t[i], l])**2 if t[i] >= 0 else 0 for i, l)
+
+rule gathered_edges(x[n, d], t[m]: int, s[m]: int) -> (y[m], e):
+    y[i] = sum((x[t[i], j] - x[s[i], j])**2 for j)
+    e = sum((y[i] - 1)**2 / 2 for i)
+
+rule gathered_pairs(x[..., n, d], t[m]: int, s[m]: int) -> y[..., m]:
+    y[i] = exp(-sum(abs(x[t[i], j] - x[s[i], j]) for j)) * x[t[i], 0]
+
 rule ignored_divisor(x[n], t[m]: int) -> y[m]:
     y[j] = 1 / x[t[j]] + log(x[t[j]]) if 0 <= t[j] and t[j] < n else 0
 
