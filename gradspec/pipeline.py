@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from gradspec.checks import second_order
-from gradspec.checks.check import AGAIN, check, examined
-from gradspec.checks.diagnosis.wording import tried
+from gradspec.checks.check import check
 from gradspec.derive.indexed import complete
 from gradspec.diagnostics import Diagnostic, Outcome, error, not_ignored, warning
 from gradspec.ir.plain import remembered
@@ -20,6 +19,7 @@ from gradspec.ir.rule import CheckedRule, Rule, Status
 from gradspec.ir.walk import deep
 from gradspec.lower.lowering import lower
 from gradspec.lower.module import Function, LoweredModule
+from gradspec.mend import AGAIN, check_and_mend, keep_fixes_that_work
 from gradspec.options import Options
 from gradspec.plan.planning import plan_module, unsaved, widened
 from gradspec.source import Source
@@ -122,7 +122,7 @@ def _checked_or_stopped(
 def _check_rule(
     rule: Rule, options: Options, defs: tuple[Function, ...]
 ) -> Outcome[CheckedRule]:
-    checked = check(complete(rule), _PROOFS * options.budget, defs)
+    checked = check_and_mend(complete(rule), _PROOFS * options.budget, defs)
     found = checked.diagnostics
     if options.order == 2 and checked.value is not None and not checked.failed:
         checked = _with_second(checked.value, options)
@@ -219,14 +219,15 @@ def _reported(
     found = [d for one in stable for d in one.stopped]
     for checked, one in zip(rules, stable, strict=True):
         holes = tuple(unfilled_holes(one.rule, checked.rule))
-        found += (*tried(checked.rule, holes, _with_holes), *unmended(one.rule))
+        found += keep_fixes_that_work(checked.rule, holes, _with_holes)
+        found += unmended(one.rule)
     return tuple(found)
 
 
 def _with_holes(rule: Rule) -> Outcome[CheckedRule]:
     """The check of a changed rule, with the removable singularities that its text
     leaves."""
-    outcome = examined(rule, AGAIN)
+    outcome = check(rule, AGAIN)
     if outcome.value is None:
         return outcome
     holes = unfilled_holes(outcome.value, rule)

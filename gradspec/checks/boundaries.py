@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any
 
 from gradspec.checks.breaks import Break, Kind, has_limit, slopes_around
-from gradspec.checks.instances import Instance, said, stem
+from gradspec.checks.instances import Instance, stem
 from gradspec.derive.chain import is_linear
 from gradspec.diagnostics import Diagnostic, error, warning
 from gradspec.ir.expr import ONE, ZERO, Const, Expr, Select
@@ -22,7 +22,7 @@ from gradspec.ir.rule import Declared, Derived, Hole, Input, Let, Override
 from gradspec.ir.walk import follows_surrogate, names, substitute
 from gradspec.source import Span
 from gradspec.symbolic.breaks import Origin
-from gradspec.symbolic.compare import decimal, distinct_texts
+from gradspec.symbolic.compare import decimal, distinct_texts, point_text
 from gradspec.symbolic.neighbours import Limit, Trend, at, is_between, same
 from gradspec.symbolic.roots import exactly
 
@@ -241,7 +241,7 @@ def place_said(instance: Instance, found: Break) -> str:
     """The place with the values of all inputs that the output depends on."""
     used = names(instance.forward[found.output.name]) | {found.place.input}
     shown = tuple(i.name for i in instance.rule.inputs if i.name in used)
-    return said(found.place.point, shown)
+    return point_text(found.place.point, shown)
 
 
 def _patch(instance: Instance, found: Break) -> Diagnostic:

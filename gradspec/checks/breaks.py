@@ -15,7 +15,7 @@ from enum import Enum
 from fractions import Fraction
 from itertools import islice, product
 
-from gradspec.checks.instances import Instance, Point, said, stem
+from gradspec.checks.instances import Instance, Point, stem
 from gradspec.ir.expr import ONE, ZERO, Const, Expr, Ref
 from gradspec.ir.rule import Backward, Declared, Output, Override
 from gradspec.ir.rule import Kind as InputKind
@@ -23,6 +23,7 @@ from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import memo, names, nodes, size, substitute
 from gradspec.symbolic.breaks import Origin, Surface, bounds, conjuncts, surfaces
 from gradspec.symbolic.coincidence import coincidences
+from gradspec.symbolic.compare import point_text
 from gradspec.symbolic.enclose import program
 from gradspec.symbolic.neighbours import OUTSIDE, Limit, Trend, approach, at, same
 from gradspec.symbolic.roots import (
@@ -300,7 +301,7 @@ def _coincident_places(
             found[tuple(point[n] for n in wanted)] = None
     for values in islice(found, _MOST_COINCIDENCES):
         point = dict(zip(wanted, values, strict=True))
-        root = Root(point[name], said(point, (name,)).partition(" = ")[2])
+        root = Root(point[name], point_text(point, (name,)).partition(" = ")[2])
         on = tuple(s for s in met if is_root(s, point) and _is_met(s, point, root))
         if len(frozenset[str]().union(*map(_names, on))) > 1:
             yield Place(name, root, point, on, is_coincidence=True)

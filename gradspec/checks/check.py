@@ -8,11 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import partial
 
 from gradspec.checks import boundaries, domain, examples, gradients, lints
 from gradspec.checks.breaks import typical_breaks
-from gradspec.checks.diagnosis.wording import tried
 from gradspec.checks.gradients import Judgement
 from gradspec.checks.instances import Instance, few, instances
 from gradspec.diagnostics import Diagnostic, Outcome, warning
@@ -29,7 +27,6 @@ from gradspec.ir.rule import (
 )
 from gradspec.ir.unroll import is_too_large
 from gradspec.ir.walk import follows_surrogate
-from gradspec.lower.module import Function
 
 OF_RULE: tuple[Callable[[Rule], Iterable[Diagnostic]], ...] = (
     domain.constants,
@@ -47,28 +44,14 @@ OF_ELEMENTS: tuple[Callable[[Instance], Iterable[Diagnostic]], ...] = (
 )
 """Checks reported only if they hold for every element of a variable."""
 
-AGAIN = 0.1
-"""The budget for proofs of a rule that is changed by a suggestion."""
-
 _ELEMENT = re.compile(r"(\w+)\[[\d, ]+\]")
 
 
-def check(
-    rule: Rule, budget: float = 10.0, defs: tuple[Function, ...] = ()
-) -> Outcome[CheckedRule]:
-    """The rule with its verdicts and diagnostics. ``budget``: the effort of proofs, and
-    of trying suggestions. A refuted rule has its verdicts too; the errors stop it.
-    Suggestions have been tried; ``defs`` are those that the text of the rule
-    may call, of its file and of others.
+def check(rule: Rule, budget: float = 10.0) -> Outcome[CheckedRule]:
+    """The rule with its verdicts and diagnostics. ``budget``: the effort of proofs. A
+    refuted rule has its verdicts too; the errors stop it. Fixes are not tried yet
+    (``mend``).
     """
-    outcome = examined(rule, budget)
-    again = partial(examined, budget=min(budget / 10, AGAIN))
-    found = tried(rule, outcome.diagnostics, again, budget, defs)
-    return replace(outcome, diagnostics=found)
-
-
-def examined(rule: Rule, budget: float) -> Outcome[CheckedRule]:
-    """The same, with untried suggestions."""
     meaningless = tuple(domain.shapeless(rule))
     if meaningless:
         return _outcome(rule, (), meaningless)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 
 from gradspec.checks.diagnosis.wording import assuming
-from gradspec.checks.instances import Instance, Instances, Point, instances, said, stem
+from gradspec.checks.instances import Instance, Instances, Point, instances, stem
 from gradspec.diagnostics import Diagnostic, error, warning
 from gradspec.ir.expr import Apply, Const, Expr, Ref, show
 from gradspec.ir.rule import Declared, Kind, Override, Pending, Rule
@@ -18,6 +18,7 @@ from gradspec.ir.tidy import tidy
 from gradspec.ir.unroll import partial
 from gradspec.ir.walk import children, expand, names, nodes, substitute
 from gradspec.primitives.lookup import formula, primitive
+from gradspec.symbolic.compare import point_text
 from gradspec.symbolic.enclose import defined, enclose, program
 from gradspec.symbolic.neighbours import beside
 
@@ -207,7 +208,7 @@ def _undefined(seen: Instance, point: Point) -> Diagnostic:
         f"{bad} of {rule.name} is not defined on the whole domain",
         rule.source,
         next(let.span for let in rule.forward if let.name == bad),
-        label=f"undefined at {said(point, tuple(i.name for i in rule.inputs))}",
+        label=f"undefined at {point_text(point, tuple(i.name for i in rule.inputs))}",
         help="or narrow the domain with an `assume`, or give the other inputs a value with a"
         " conditional",
         fixes=(tuple(assuming(written, text) for text in conditions),),
@@ -217,7 +218,7 @@ def _undefined(seen: Instance, point: Point) -> Diagnostic:
 def _nowhere(seen: Instance, point: Point) -> Diagnostic:
     """An error, since nothing can be checked of such a rule."""
     rule, bad = seen.rule, _singular(seen, point) or seen.rule.outputs[0].name
-    place = said(point, tuple(i.name for i in rule.inputs))
+    place = point_text(point, tuple(i.name for i in rule.inputs))
     return error(
         "GS440",
         f"{bad} of {rule.name} is defined nowhere",

@@ -19,7 +19,7 @@ from gradspec.derive.vjp import cotangents
 from gradspec.ir import unroll as sizes
 from gradspec.ir.elements import Nested
 from gradspec.ir.expr import ZERO, Expr
-from gradspec.ir.rule import UNBOUNDED, Kind, Rule
+from gradspec.ir.rule import Kind, Rule
 from gradspec.ir.unroll import Gap, Sizes, Small, axis_names, count, is_too_large
 from gradspec.ir.walk import closed_cotangents, closed_outputs, expand, inline, names
 from gradspec.symbolic.enclose import defined, enclose, program
@@ -284,15 +284,3 @@ def stem(name: str) -> str:
 
 def depends(expr: Expr, name: str) -> bool:
     return expr != ZERO and name in names(expr)
-
-
-def said(point: Point, only: tuple[str, ...]) -> str:
-    """A point as a reader writes it: ``x = 2, dy = 1``."""
-    return ", ".join(f"{name} = {number(point[name])}" for name in only)
-
-
-def number(value: Fraction) -> str:
-    """An integer as such, another number as the shortest decimal of its double."""
-    if abs(value) == UNBOUNDED:
-        return "inf" if value > 0 else "-inf"
-    return str(value.numerator) if value.denominator == 1 else repr(float(value))

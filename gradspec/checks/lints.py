@@ -10,14 +10,14 @@ from fractions import Fraction
 from typing import Any
 
 from gradspec.checks.diagnosis.wording import left_out
-from gradspec.checks.instances import Instance, Point, depends, said
+from gradspec.checks.instances import Instance, Point, depends
 from gradspec.diagnostics import Diagnostic, Label, Severity, warning
 from gradspec.ir.expr import ZERO, Apply, Const, Expr, Ref, Select, Size
 from gradspec.ir.rule import Derived, Override, Rule
 from gradspec.ir.walk import expand, inline, names, nodes, substitute, transform
 from gradspec.primitives.lookup import primitive, rows
 from gradspec.symbolic.breaks import borders, solutions
-from gradspec.symbolic.compare import Relation, compare
+from gradspec.symbolic.compare import Relation, compare, point_text
 from gradspec.symbolic.enclose import defined, enclose, program
 
 # --- names -------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ def overrides(instance: Instance) -> Iterator[Diagnostic]:
             )
         elif derived is not None and _same(instance, at_usual, stated, derived):
             used = tuple(name for name in usual if name in names(entry.value))
-            told = f"the same as the derivative at {said(usual, used)}"
+            told = f"the same as the derivative at {point_text(usual, used)}"
             yield Diagnostic(
                 "GS417",
                 Severity.NOTE,
@@ -269,7 +269,7 @@ def ties(instance: Instance) -> Iterator[Diagnostic]:
         if point is None:
             continue
         used = names(stated) | {variable.name}
-        place = said(point, tuple(i.name for i in rule.inputs if i.name in used))
+        place = point_text(point, tuple(i.name for i in rule.inputs if i.name in used))
         span = getattr(entry, "span", variable.span)
         yield Diagnostic(
             "GS435",

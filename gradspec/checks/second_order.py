@@ -22,8 +22,6 @@ from gradspec.checks.instances import (
     Instance,
     Point,
     few,
-    number,
-    said,
     stem,
 )
 from gradspec.checks.proofs import prove
@@ -53,7 +51,7 @@ from gradspec.ir.walk import (
     substitute,
 )
 from gradspec.symbolic.breaks import thresholds
-from gradspec.symbolic.compare import decimal
+from gradspec.symbolic.compare import decimal, point_text, short_number
 from gradspec.symbolic.enclose import defined, enclose, program
 from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.neighbours import FINE, lies_between, meet
@@ -238,7 +236,7 @@ def _refuted(pair: Pair, point: Point, here: Any, limit: Any) -> Diagnostic:
     rule = pair.instance.rule
     entry = rule.backward[rule.inputs.index(pair.input)]
     used = names(pair.true) | names(pair.emitted) | {pair.input.name, pair.by.name}
-    place = said(point, tuple(n for n in pair.instance.shown if n in used))
+    place = point_text(point, tuple(n for n in pair.instance.shown if n in used))
     given, true, by = decimal(here, 10), decimal(limit, 10), pair.by.name
     return error(
         "GS462",
@@ -251,7 +249,7 @@ def _refuted(pair: Pair, point: Point, here: Any, limit: Any) -> Diagnostic:
             " differentiates it, or a branch that ends there"
         ],
         # A straight line through the point in place of a constant.
-        help=f"give the branch at {by} = {number(point[by])} a first-order term in {by} (a"
+        help=f"give the branch at {by} = {short_number(point[by])} a first-order term in {by} (a"
         " Taylor polynomial in place of a constant); first derivatives stay as they are",
     )
 

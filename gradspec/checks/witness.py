@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from gradspec.checks.instances import Instance, few, instances, said, stem
+from gradspec.checks.instances import Instance, few, instances, stem
 from gradspec.derive.chain import plus, times
 from gradspec.diagnostics import Diagnostic, Outcome, error
 from gradspec.ir.expr import ZERO, Apply, Const, Expr, Ref, Select, show
@@ -28,7 +28,7 @@ from gradspec.ir.walk import (
     transform,
 )
 from gradspec.primitives.lookup import formula, primitive
-from gradspec.symbolic.compare import Relation, compare
+from gradspec.symbolic.compare import Relation, compare, point_text
 from gradspec.symbolic.consult import LARGEST, derivative
 from gradspec.symbolic.enclose import Point, defined, enclose, middle
 from gradspec.symbolic.limit import Effort
@@ -148,7 +148,7 @@ def _number(step: Expr, point: Point) -> Expr:
 def _fault(instance: Instance, name: str, point: Point, theirs: Expr) -> Diagnostic:
     rule, ours = instance.written, instance.derived[name]
     used = names(theirs) | names(ours) | {name}
-    place = said(point, tuple(n for n in instance.shown if n in used))
+    place = point_text(point, tuple(n for n in instance.shown if n in used))
     return error(
         "GS751",
         f"gradspec and SymPy differentiate {rule.name} differently by {name}",

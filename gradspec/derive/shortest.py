@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 from gradspec.derive.chain import plus, times
-from gradspec.ir.expr import ZERO, Expr, Ref
+from gradspec.ir.expr import ZERO, Apply, Const, Expr, Ref, show
 from gradspec.ir.rule import Rule
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import calls_surrogate, closed_outputs, inline, size
+from gradspec.ir.walk import calls_surrogate, closed_outputs, inline, size, transform
 from gradspec.symbolic.consult import short_derivatives
 from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.proof.prove import search
@@ -32,6 +33,18 @@ def shortest(
             proof = search(form, first, assumed, Effort(_STEPS), wrt=name).proof
             best = best if proof is None else form
     return best
+
+
+def as_written(expr: Expr) -> str:
+    """The expression with powers for squares; the author's own arithmetic is left
+    alone."""
+
+    def visit(node: Expr) -> Expr:
+        if isinstance(node, Apply) and node.op == "square":
+            return Apply("pow", (*node.args, Const(Fraction(2))))
+        return node
+
+    return show(transform(expr, visit))
 
 
 def _by_sympy(rule: Rule, name: str) -> list[Expr]:

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradspec.checks.diagnosis.places import as_written
-from gradspec.checks.instances import number, said
+from gradspec.derive.shortest import as_written
 from gradspec.diagnostics import Diagnostic, Fix, warning
 from gradspec.ir.expr import Apply, Const, Expr, Ref, Select, const, show
 from gradspec.ir.rule import (
@@ -34,7 +33,7 @@ from gradspec.stabilise.accuracy_model import GOOD, Score, Trial
 from gradspec.stabilise.arithmetic_model import Machine, rounded
 from gradspec.stabilise.choice import Candidate, Choice
 from gradspec.stabilise.names import Names
-from gradspec.symbolic.compare import distinct_texts
+from gradspec.symbolic.compare import distinct_texts, point_text, short_number
 from gradspec.symbolic.enclose import program
 from gradspec.symbolic.truth import floats
 
@@ -479,7 +478,7 @@ def _hole_warning(
     what = what.replace("it has", "they have") if len(names_) > 1 else what
     limit = f"limit {sides[0]}" if len(sides) == 1 else f"slopes {' and '.join(sides)}"
     point = dict(hole.point)
-    place = said(point, tuple(point))
+    place = point_text(point, tuple(point))
     where = "" if len(formats) == len(FLOATS) else f" in {formats[0]}"
     return warning(
         "GS433",
@@ -511,6 +510,6 @@ def _conditions(rule: Rule, value: Expr, hole: Hole) -> Iterator[str]:
         if isinstance(node, Apply) and node.op == "div" and names(node.args[1]):
             yield f"{show(node.args[1])} != 0"
     tensors = {variable.name for variable in rule.tensor_inputs}
-    apart = [f"{n} != {number(v)}" for n, v in hole.point if n in tensors]
+    apart = [f"{n} != {short_number(v)}" for n, v in hole.point if n in tensors]
     yield from apart
     yield " or ".join(apart)

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from flint import arb, ctx, fmpq
 
 from gradspec.ir.expr import Const, Expr, Ref
+from gradspec.ir.rule import UNBOUNDED
 from gradspec.ir.walk import nodes, transform
 from gradspec.symbolic.enclose import Point, defined, enclose, program, to_ball
 
@@ -142,6 +143,18 @@ def distinct_texts(
         if texts[0] not in texts[1:]:
             break
     return texts
+
+
+def point_text(point: Mapping[str, Fraction], only: tuple[str, ...]) -> str:
+    """A point as a reader writes it: ``x = 2, dy = 1``."""
+    return ", ".join(f"{name} = {short_number(point[name])}" for name in only)
+
+
+def short_number(value: Fraction) -> str:
+    """An integer as such, another number as the shortest decimal of its double."""
+    if abs(value) == UNBOUNDED:
+        return "inf" if value > 0 else "-inf"
+    return str(value.numerator) if value.denominator == 1 else repr(float(value))
 
 
 # --- numbers that their author rounded -----------------------------------------------

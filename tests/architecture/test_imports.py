@@ -8,14 +8,24 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from statistics import median
 
+import pytest
+
 from gradspec.targets import TARGETS
 
 PACKAGE = Path(__file__).parents[2] / "gradspec"
 ORDER = (
     "runtime source diagnostics options syntax ir primitives lower symbolic"
-    " derive checks stabilise plan targets trial audit pipeline driver"
+    " derive checks stabilise plan targets trial audit mend pipeline driver"
     " report arguments notebook api cli"
 ).split()
+NEVER = {
+    "checks": "syntax lower",
+    "stabilise": "checks",
+    "plan": "checks stabilise",
+    "targets": "checks stabilise symbolic derive",
+}
+"""Parts below a stage that it does not ask, types included."""
+
 ONLY_IN = {
     "lark": ("syntax",),
     "sympy": ("symbolic",),
@@ -135,10 +145,12 @@ def test_no_stage_imports_the_runtimes() -> None:
     assert found == []
 
 
-def test_plans_ask_neither_checks_nor_stabilising() -> None:
-    apart = ("gradspec.checks", "gradspec.stabilise")
-    plans = (path for path in FILES if _part(path) == "plan")
-    assert not [n for p in plans for _, n in _imports(p) if n.startswith(apart)]
+@pytest.mark.parametrize("part", NEVER)
+def test_stages_that_are_apart(part: str) -> None:
+    forbidden = tuple(f"gradspec.{other}." for other in NEVER[part].split())
+    mine = [path for path in FILES if _part(path) == part]
+    assert mine
+    assert not [n for p in mine for _, n in _imports(p) if n.startswith(forbidden)]
 
 
 def test_files_stay_short() -> None:

@@ -81,7 +81,7 @@ def test_a_stage_that_runs_out_of_time_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for stage, said in (
-        ("check", "checking f"),
+        ("check_and_mend", "checking f"),
         ("plan_module", "emitting g"),
     ):
         with monkeypatch.context() as patch:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from gradspec.checks.check import check
 from gradspec.derive.indexed import complete
 from gradspec.diagnostics import Outcome
 from gradspec.ir.rule import CheckedRule, Rule, Status
 from gradspec.lower.lowering import lower
+from gradspec.mend import check_and_mend
 from gradspec.source import Source
 from gradspec.stabilise.explanation import unmended
 from gradspec.stabilise.stabilise import stabilise
@@ -26,7 +26,7 @@ def written(text: str) -> Rule:
 
 
 def checked(text: str, budget: float = 5.0) -> Outcome[CheckedRule]:
-    return check(written(text), budget)
+    return check_and_mend(written(text), budget)
 
 
 def compiled(text: str) -> tuple[str, ...]:

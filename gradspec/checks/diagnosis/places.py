@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 from gradspec.checks.instances import Instance, Point
 from gradspec.derive.chain import Underivable
 from gradspec.derive.indexed import indexed_cotangents
+from gradspec.derive.shortest import as_written
 from gradspec.ir.elements import Axes, Expansion, Index, element, places
 from gradspec.ir.expr import (
     ZERO,
@@ -428,18 +429,6 @@ def quoted(expr: Expr) -> str:
 
 def bare(expr: Expr) -> str:
     return quoted(expr).strip("`")
-
-
-def as_written(expr: Expr) -> str:
-    """The expression with powers for squares; the author's own arithmetic is left
-    alone."""
-
-    def visit(node: Expr) -> Expr:
-        if isinstance(node, Apply) and node.op == "square":
-            return Apply("pow", (*node.args, Const(Fraction(2))))
-        return node
-
-    return show(transform(expr, visit))
 
 
 def number_text(expr: Expr) -> str:

@@ -1,19 +1,12 @@
 """Diagnostics for a declared cotangent that differs from the derivative: the witness, a
 likely cause, and suggested fixes.
-
-Fixes are tried before they are shown (`tried`): each is one change to the text of a rule.
-The changed rule must parse, lower and check without the finding and without an error
-that was not there before, and its outputs must keep their values.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import lru_cache, partial
-from itertools import chain, combinations
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from gradspec.checks.boundaries import (
     Finding,
@@ -24,44 +17,31 @@ from gradspec.checks.boundaries import (
 )
 from gradspec.checks.breaks import Break
 from gradspec.checks.diagnosis.hypotheses import likely_causes
-from gradspec.checks.diagnosis.places import Guess, as_written, plain, put, renamed
+from gradspec.checks.diagnosis.places import Guess, plain, put, renamed
 from gradspec.checks.evidence import Claim, is_rounding
 from gradspec.checks.instances import (
     Instance,
     Point,
-    elementwise,
-    instances,
-    number,
     stem,
 )
 from gradspec.derive.chain import Underivable, coefficient, is_linear, plus, times
-from gradspec.derive.indexed import complete, indexed_cotangents
-from gradspec.derive.shortest import shortest
-from gradspec.diagnostics import Diagnostic, Fix, Label, Outcome, error, warning
+from gradspec.derive.indexed import indexed_cotangents
+from gradspec.derive.shortest import as_written, shortest
+from gradspec.diagnostics import Diagnostic, Fix, Label, error, warning
 from gradspec.ir.elements import Axes, Index, Nested, element, extent, places
-from gradspec.ir.expr import ZERO, Call, Expr, Ref, show
-from gradspec.ir.rule import CheckedRule, Declared, Input, Rule
+from gradspec.ir.expr import ZERO, Expr, Ref, show
+from gradspec.ir.rule import Declared, Input, Rule
 from gradspec.ir.tidy import tidy
-from gradspec.ir.unroll import is_too_large
 from gradspec.ir.walk import names, nodes, size
-from gradspec.lower.context import Findings
-from gradspec.lower.lowering import lower
-from gradspec.lower.module import Function, Library
-from gradspec.lower.rules import lower_rule
-from gradspec.source import Source, Span
+from gradspec.source import Span
 from gradspec.symbolic.compare import (
     Comparison,
     Relation,
-    compare,
     decimal,
     distinct_texts,
+    short_number,
 )
-from gradspec.symbolic.enclose import defined, enclose
 from gradspec.symbolic.gather import gathered
-from gradspec.symbolic.limit import Effort
-from gradspec.symbolic.neighbours import beside
-from gradspec.syntax.nodes import RuleDef
-from gradspec.syntax.parse import parse
 
 _LONGEST = 160
 """Characters beyond which a suggested line is not readable."""
@@ -124,7 +104,7 @@ class Witness:
 
     def _nested(self, name: str, axes: Axes, index: Index) -> str:
         if not axes:
-            return number(self.point[element(name, index)])
+            return short_number(self.point[element(name, index)])
         count = extent(axes[0], self.instance.sizes)
         rows = (self._nested(name, axes[1:], (*index, k)) for k in range(count))
         return f"[{', '.join(rows)}]"
@@ -404,193 +384,8 @@ def _fix(value: Span, line: str, note: str = "", guilty: Span | None = None) -> 
     return Fix(words, value, line.partition(" = ")[2], note, guilty)
 
 
-Check = Callable[[Rule], Outcome[CheckedRule]]
-"""A check of a complete rule."""
-
-_WRONG = frozenset(["GS403", "GS432", "GS434"])
-"""Warnings about values that are wrong at single points."""
-
-_TRIES = 24  # of suggestions, in all
-_LOOK = 5  # nodes of the instances that make the check of a changed rule one step
-_MOST = 32  # points at which values are compared
-_NEAR = 1e-6  # how near a limit is to the values beside it
-
-
-def tried(
-    rule: Rule,
-    found: tuple[Diagnostic, ...],
-    check: Check,
-    budget: float = 4.0,
-    defs: tuple[Function, ...] = (),
-) -> tuple[Diagnostic, ...]:
-    """The diagnostics of a rule, each with the suggestions that fix it. Suggestions
-    beyond the number of tries are dropped; ``budget`` bounds those for large rules."""
-    if not any(one.fixes for one in found):
-        return found
-    effort = Effort.of(budget)
-    steps = max(effort.steps // _TRIES, 1 + _weight(rule) // _LOOK)
-
-    def mends(one: Diagnostic, fix: Fix) -> bool:
-        return effort.take(steps) and _mends(
-            rule, one, changed_rule(rule, fix, defs), _of_others(one, found), check
-        )
-
-    return tuple(_with_suggestions(rule, one, partial(mends, one)) for one in found)
-
-
-def _weight(rule: Rule) -> int:
-    """The nodes of everything that a check of the rule compares."""
-    if is_too_large(rule):
-        return 0
-    forms = (
-        form
-        for one in instances(rule).every
-        for part in (one.forward, one.stated, one.derived)
-        for form in part.values()
-    )
-    return sum(map(size, forms))
-
-
-def _of_others(found: Diagnostic, every: tuple[Diagnostic, ...]) -> frozenset[str]:
-    """The headlines of diagnostics about other lines."""
-    place = [label.span for label in found.labels[:1]]
-    return frozenset(
-        d.headline for d in every if [label.span for label in d.labels[:1]] != place
-    )
-
-
-def _with_suggestions(
-    rule: Rule, found: Diagnostic, mends: Callable[[Fix], bool]
-) -> Diagnostic:
-    """The diagnostic with its verified suggestions as help."""
-    if not found.fixes:
-        return found
-    good = [next(filter(mends, group), None) for group in found.fixes]
-    said = [fix for fix in good if fix is not None]
-    help = ", or ".join(fix.words for fix in said if fix.words)
-    guilty = [fix.guilty for fix in said if fix.guilty is not None]
-    return replace(
-        found,
-        labels=(*found.labels, *(probably(rule, span) for span in guilty)),
-        notes=(*found.notes, *(fix.note for fix in said if fix.note)),
-        help=_with_alternative(help, found.help),
-        fixes=(),
-    )
-
-
-def _with_alternative(help: str, rest: str) -> str:
-    """Text with ``rest`` as an alternative (``or …``) or as a remark on all of them."""
-    if not help:
-        return rest.removeprefix("or ")
-    return f"{help}{', ' if rest.startswith('or ') else '; '}{rest}"
-
-
 def probably(rule: Rule, span: Span) -> Label:
     return Label(rule.source, span, "probably here")
-
-
-def _mends(
-    rule: Rule,
-    found: Diagnostic,
-    changed: Rule | None,
-    known: frozenset[str],
-    check: Check,
-) -> bool:
-    if changed is None:
-        return False
-    outcome = check(changed)
-    if found.headline in {d.headline for d in outcome.diagnostics}:
-        return False
-    new = (d for d in outcome.diagnostics if d.headline not in known)
-    if any(d.is_error or d.code in _WRONG for d in new):
-        return False
-    return changed.forward == rule.forward or _keeps_values(rule, changed)
-
-
-# --- the changed rule --------------------------------------------------------------------
-
-
-def changed_rule(rule: Rule, fix: Fix, defs: tuple[Function, ...] = ()) -> Rule | None:
-    """The rule with one change, complete; None if its text is invalid."""
-    start, text = rule.span.start, rule.definition
-    if not rule.span.start <= fix.span.start <= fix.span.end <= rule.span.end:
-        return None
-    text = text[: fix.span.start - start] + fix.text + text[fix.span.end - start :]
-    module = parse(Source(rule.source.path, text + "\n"))
-    if module.value is None or module.failed or len(module.value.items) != 1:
-        return None
-    (node,) = module.value.items
-    if not isinstance(node, RuleDef):
-        return None
-    findings = Findings(module.value.source)
-    lowered = lower_rule(node, _library(rule, defs), findings)
-    if lowered is None or any(d.is_error for d in findings.diagnostics):
-        return None
-    return complete(lowered)
-
-
-def _library(rule: Rule, defs: tuple[Function, ...]) -> Library:
-    """The rules that it calls, the defs of its file and those of others."""
-    items: tuple[Rule | Function, ...]
-    items = (*defs, *_called(rule), *_functions(rule.source))
-    return Library({item.name: item for item in items}, rule.name)
-
-
-@lru_cache(maxsize=1)
-def _functions(source: Source) -> tuple[Function, ...]:
-    module = parse(source).value
-    lowered = None if module is None else lower(module, {}).value
-    return () if lowered is None else lowered.functions
-
-
-def _called(rule: Rule) -> Iterator[Rule]:
-    entries = (getattr(entry, "value", None) for entry in rule.backward)
-    lets = (let.value for let in (*rule.forward, *rule.backward_locals))
-    others = (one.value for one in rule.surrogates)
-    for value in chain(lets, others, (v for v in entries if v is not None)):
-        for node in nodes(value):
-            if isinstance(node, Call):
-                yield node.rule
-
-
-# --- values ------------------------------------------------------------------------------
-
-
-def _keeps_values(rule: Rule, changed: Rule) -> bool:
-    """True if the change keeps the value of each output wherever it is defined, and
-    gives it the limit from every side where it is not. (The sampled points are those at
-    which the conditions of the changed rule decide.)"""
-    if not rule.is_elementwise:
-        return False
-    old, new = elementwise(rule), elementwise(changed)
-    points = (*old.points, *new.points, *_with_zeros(new))
-    names = [output.name for output in rule.outputs if output.takes_gradient]
-    pairs = [(old.forward[name], new.forward[name]) for name in names]
-    return all(_keeps_value(old, *pair, point) for point in points for pair in pairs)
-
-
-def _with_zeros(seen: Instance) -> Iterator[Point]:
-    """Points with one or two inputs 0, and the others not."""
-    variables = [variable.name for variable in seen.rule.tensor_inputs]
-    for point in seen.points:
-        for some in (*combinations(variables, 1), *combinations(variables, 2)):
-            yield {**point, **dict.fromkeys(some, Fraction(0))}
-
-
-def _keeps_value(seen: Instance, old: Expr, new: Expr, point: Point) -> bool:
-    match compare(old, new, point).relation:
-        case Relation.DIFFERENT | Relation.RIGHT_UNDEFINED:
-            return False
-        case Relation.LEFT_UNDEFINED:
-            value = enclose(new, point)
-            sides = (
-                enclose(old, near)
-                for variable in seen.rule.tensor_inputs
-                for near in beside(point, variable.name, seen.assumed)
-            )
-            return all(not defined(s) or abs(s - value) < _NEAR for s in sides)
-        case _:
-            return True
 
 
 # --- changes that several findings suggest -------------------------------------------------

@@ -1,0 +1,234 @@
+"""Suggested fixes, tried around the pipeline before they are reported.
+
+Each is one change to the text of a rule. The changed rule must parse, lower and check
+without the finding and without an error that was not there before, and its outputs must
+keep their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache, partial
+from itertools import chain, combinations
+
+from gradspec.checks.check import check
+from gradspec.checks.diagnosis.wording import probably
+from gradspec.checks.instances import Instance, Point, elementwise, instances
+from gradspec.derive.indexed import complete
+from gradspec.diagnostics import Diagnostic, Fix, Outcome
+from gradspec.ir.expr import Call, Expr
+from gradspec.ir.rule import CheckedRule, Rule
+from gradspec.ir.unroll import is_too_large
+from gradspec.ir.walk import nodes, size
+from gradspec.lower.context import Findings
+from gradspec.lower.lowering import lower
+from gradspec.lower.module import Function, Library
+from gradspec.lower.rules import lower_rule
+from gradspec.source import Source
+from gradspec.symbolic.compare import Relation, compare
+from gradspec.symbolic.enclose import defined, enclose
+from gradspec.symbolic.limit import Effort
+from gradspec.symbolic.neighbours import beside
+from gradspec.syntax.nodes import RuleDef
+from gradspec.syntax.parse import parse
+
+AGAIN = 0.1
+"""The budget for proofs of a rule that is changed by a suggestion."""
+
+Check = Callable[[Rule], Outcome[CheckedRule]]
+"""A check of a complete rule."""
+
+_WRONG = frozenset(["GS403", "GS432", "GS434"])
+"""Warnings about values that are wrong at single points."""
+
+_TRIES = 24  # of suggestions, in all
+_LOOK = 5  # nodes of the instances that make the check of a changed rule one step
+_MOST = 32  # points at which values are compared
+_NEAR = 1e-6  # how near a limit is to the values beside it
+
+
+def check_and_mend(
+    rule: Rule, budget: float = 10.0, defs: tuple[Function, ...] = ()
+) -> Outcome[CheckedRule]:
+    """The checked rule, whose diagnostics suggest only fixes that work. ``budget``: the
+    effort of proofs, and of trying fixes; ``defs`` are those that the text of the rule
+    may call, of its file and of others."""
+    outcome = check(rule, budget)
+    again = partial(check, budget=min(budget / 10, AGAIN))
+    told = keep_fixes_that_work(rule, outcome.diagnostics, again, budget, defs)
+    return replace(outcome, diagnostics=told)
+
+
+def keep_fixes_that_work(
+    rule: Rule,
+    found: tuple[Diagnostic, ...],
+    check: Check,
+    budget: float = 4.0,
+    defs: tuple[Function, ...] = (),
+) -> tuple[Diagnostic, ...]:
+    """The diagnostics of a rule, each with the suggestions that fix it. Suggestions
+    beyond the number of tries are dropped; ``budget`` bounds those for large rules."""
+    if not any(one.fixes for one in found):
+        return found
+    effort = Effort.of(budget)
+    steps = max(effort.steps // _TRIES, 1 + _weight(rule) // _LOOK)
+
+    def mends(one: Diagnostic, fix: Fix) -> bool:
+        return effort.take(steps) and _mends(
+            rule, one, changed_rule(rule, fix, defs), _of_others(one, found), check
+        )
+
+    return tuple(_with_suggestions(rule, one, partial(mends, one)) for one in found)
+
+
+def _weight(rule: Rule) -> int:
+    """The nodes of everything that a check of the rule compares."""
+    if is_too_large(rule):
+        return 0
+    forms = (
+        form
+        for one in instances(rule).every
+        for part in (one.forward, one.stated, one.derived)
+        for form in part.values()
+    )
+    return sum(map(size, forms))
+
+
+def _of_others(found: Diagnostic, every: tuple[Diagnostic, ...]) -> frozenset[str]:
+    """The headlines of diagnostics about other lines."""
+    place = [label.span for label in found.labels[:1]]
+    return frozenset(
+        d.headline for d in every if [label.span for label in d.labels[:1]] != place
+    )
+
+
+def _with_suggestions(
+    rule: Rule, found: Diagnostic, mends: Callable[[Fix], bool]
+) -> Diagnostic:
+    """The diagnostic with its verified suggestions as help."""
+    if not found.fixes:
+        return found
+    good = [next(filter(mends, group), None) for group in found.fixes]
+    said = [fix for fix in good if fix is not None]
+    help = ", or ".join(fix.words for fix in said if fix.words)
+    guilty = [fix.guilty for fix in said if fix.guilty is not None]
+    return replace(
+        found,
+        labels=(*found.labels, *(probably(rule, span) for span in guilty)),
+        notes=(*found.notes, *(fix.note for fix in said if fix.note)),
+        help=_with_alternative(help, found.help),
+        fixes=(),
+    )
+
+
+def _with_alternative(help: str, rest: str) -> str:
+    """Text with ``rest`` as an alternative (``or …``) or as a remark on all of them."""
+    if not help:
+        return rest.removeprefix("or ")
+    return f"{help}{', ' if rest.startswith('or ') else '; '}{rest}"
+
+
+def _mends(
+    rule: Rule,
+    found: Diagnostic,
+    changed: Rule | None,
+    known: frozenset[str],
+    check: Check,
+) -> bool:
+    if changed is None:
+        return False
+    outcome = check(changed)
+    if found.headline in {d.headline for d in outcome.diagnostics}:
+        return False
+    new = (d for d in outcome.diagnostics if d.headline not in known)
+    if any(d.is_error or d.code in _WRONG for d in new):
+        return False
+    return changed.forward == rule.forward or _keeps_values(rule, changed)
+
+
+# --- the changed rule --------------------------------------------------------------------
+
+
+def changed_rule(rule: Rule, fix: Fix, defs: tuple[Function, ...] = ()) -> Rule | None:
+    """The rule with one change, complete; None if its text is invalid."""
+    start, text = rule.span.start, rule.definition
+    if not rule.span.start <= fix.span.start <= fix.span.end <= rule.span.end:
+        return None
+    text = text[: fix.span.start - start] + fix.text + text[fix.span.end - start :]
+    module = parse(Source(rule.source.path, text + "\n"))
+    if module.value is None or module.failed or len(module.value.items) != 1:
+        return None
+    (node,) = module.value.items
+    if not isinstance(node, RuleDef):
+        return None
+    findings = Findings(module.value.source)
+    lowered = lower_rule(node, _library(rule, defs), findings)
+    if lowered is None or any(d.is_error for d in findings.diagnostics):
+        return None
+    return complete(lowered)
+
+
+def _library(rule: Rule, defs: tuple[Function, ...]) -> Library:
+    """The rules that it calls, the defs of its file and those of others."""
+    items: tuple[Rule | Function, ...]
+    items = (*defs, *_called_rules(rule), *_functions(rule.source))
+    return Library({item.name: item for item in items}, rule.name)
+
+
+@lru_cache(maxsize=1)
+def _functions(source: Source) -> tuple[Function, ...]:
+    module = parse(source).value
+    lowered = None if module is None else lower(module, {}).value
+    return () if lowered is None else lowered.functions
+
+
+def _called_rules(rule: Rule) -> Iterator[Rule]:
+    entries = (getattr(entry, "value", None) for entry in rule.backward)
+    lets = (let.value for let in (*rule.forward, *rule.backward_locals))
+    others = (one.value for one in rule.surrogates)
+    for value in chain(lets, others, (v for v in entries if v is not None)):
+        for node in nodes(value):
+            if isinstance(node, Call):
+                yield node.rule
+
+
+# --- values ------------------------------------------------------------------------------
+
+
+def _keeps_values(rule: Rule, changed: Rule) -> bool:
+    """True if the change keeps the value of each output wherever it is defined, and
+    gives it the limit from every side where it is not. (The sampled points are those at
+    which the conditions of the changed rule decide.)"""
+    if not rule.is_elementwise:
+        return False
+    old, new = elementwise(rule), elementwise(changed)
+    points = (*old.points, *new.points, *_with_zeros(new))
+    names = [output.name for output in rule.outputs if output.takes_gradient]
+    pairs = [(old.forward[name], new.forward[name]) for name in names]
+    return all(_keeps_value(old, *pair, point) for point in points for pair in pairs)
+
+
+def _with_zeros(seen: Instance) -> Iterator[Point]:
+    """Points with one or two inputs 0, and the others not."""
+    variables = [variable.name for variable in seen.rule.tensor_inputs]
+    for point in seen.points:
+        for some in (*combinations(variables, 1), *combinations(variables, 2)):
+            yield {**point, **dict.fromkeys(some, Fraction(0))}
+
+
+def _keeps_value(seen: Instance, old: Expr, new: Expr, point: Point) -> bool:
+    match compare(old, new, point).relation:
+        case Relation.DIFFERENT | Relation.RIGHT_UNDEFINED:
+            return False
+        case Relation.LEFT_UNDEFINED:
+            value = enclose(new, point)
+            sides = (
+                enclose(old, near)
+                for variable in seen.rule.tensor_inputs
+                for near in beside(point, variable.name, seen.assumed)
+            )
+            return all(not defined(s) or abs(s - value) < _NEAR for s in sides)
+        case _:
+            return True
