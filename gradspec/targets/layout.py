@@ -1,4 +1,4 @@
-"""Long statements on several lines of at most 88 columns.
+"""Long statements on several lines of at most 88 columns, as `ruff format` breaks them.
 
 ``statement`` takes a statement on one line. If that is too long, the contents of a pair
 of brackets move to lines of their own: to one if they fit on it, otherwise each argument
@@ -28,6 +28,7 @@ _OPERATORS = {
     **dict.fromkeys(("+", "-"), 5),
     **dict.fromkeys(("*", "/", "//", "%", "@"), 4),
     "**": 2,
+    ".": 1,
 }
 """Priorities of breaks before operators: the highest one breaks first."""
 
@@ -35,6 +36,7 @@ _WORDS = frozenset(["return", "if", "elif", "while", "else", "and", "or", "not",
 """Words before which no operand ends, so that a sign behind them has one operand."""
 
 _ENDS = frozenset("_\"')]}.")
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _ASSIGNING = ("=", "+=", "-=", "*=", "/=", "|=", "&=", "^=")
 _TOKEN = re.compile(
     r"""
@@ -80,15 +82,21 @@ class _Token:
 def _tokens(text: str) -> list[_Token]:
     tokens: list[_Token] = []
     opened: list[_Token] = []
+    loops: list[int] = []  # depths of the comprehensions around a token
     before, is_target = "", False
     for found in _TOKEN.finditer(text):
         word = found[0]
-        closes = word in (")", "]", "}")
+        closes = word in _CLOSING
         if closes:
             opened.pop().partner = len(tokens)
         priority = 0 if closes or is_target else _priority(word, before)
+        if word == "if" and loops and loops[-1] == len(opened):
+            priority = _COMPREHENSION
+        if word == "for":
+            loops.append(len(opened))
+        loops = [depth for depth in loops if depth <= len(opened)]
         tokens.append(_Token(word, *found.span(), len(opened), priority))
-        if word in ("(", "[", "{"):
+        if word in _OPENING:
             opened.append(tokens[-1])
         before, is_target = word, word == "for" or (is_target and word != "in")
     return tokens
@@ -99,8 +107,12 @@ def _priority(word: str, before: str) -> int:
         return _COMMA
     if word == "for":
         return _COMPREHENSION
-    is_infix = before not in _WORDS and (before[-1:].isalnum() or before[-1:] in _ENDS)
+    is_infix = before[-1:] in _CLOSING if word == "." else _ends_operand(before)
     return _OPERATORS.get(word, 0) if is_infix else 0
+
+
+def _ends_operand(word: str) -> bool:
+    return word not in _WORDS and (word[-1:].isalnum() or word[-1:] in _ENDS)
 
 
 class _Statement:
@@ -111,7 +123,7 @@ class _Statement:
 
     def lines(self, indent: int) -> list[str]:
         """The whole statement. What it assigns, returns or tests gets brackets if it has
-        operators, unless it takes fewer lines to open those that it begins or ends with.
+        operators, unless it is enough to open those that it begins or ends with.
         """
         first, last = self._value()
         if first == last:
@@ -121,20 +133,35 @@ class _Statement:
         if indent + len(head) > WIDTH and self._breaks(0, first):
             targets, _, rest = self._text.partition(" = ")
             return _Statement(f"({targets}) = {rest}").lines(indent)
-        margin, inner = " " * indent, self._inside(first, last, indent + 4)
+        margin, end = " " * indent, len(self._tokens)
+        opened = self._opened(0, end, indent)
+        breaks = self._breaks(first, last)
+        is_bracketed = self._pairs(first, last)[:1] == [(first, last - 1)]
+        if is_bracketed or self._needs_no_brackets(first, last, breaks, indent):
+            return opened
+        inner = self._inside(first, last, indent + 4)
         wrapped = [f"{margin}{head}(", *inner, f"{margin}){tail}"]
-        breaks, end = self._breaks(first, last), len(self._tokens)
-        if not breaks:
-            return _shorter(self._opened(0, end, indent), wrapped)
-        if self._tokens[breaks[0]].priority == _COMMA:
-            return wrapped
-        ends = [
-            (a, b)
-            for a, b in self._pairs(first, last)
-            if (a == first or (b == last - 1 and len(breaks) == 1))
-            and indent + len(self._slice(b, end)) <= WIDTH
-        ]
-        return _shorter(wrapped, self._opened(0, end, indent, pairs=ends))
+        return wrapped if breaks else _shorter(opened, wrapped)
+
+    def _needs_no_brackets(
+        self, first: int, last: int, breaks: list[int], indent: int
+    ) -> bool:
+        """Whether a value with one operator that binds least, which begins or ends with
+        brackets, fits when all its brackets are opened.
+        """
+        tokens, pairs = self._tokens, self._pairs(first, last)
+        if not pairs or len(breaks) != 1 or tokens[breaks[0]].priority == _COMMA:
+            return False
+        a, b = pairs[-1]
+        is_subscript = tokens[a].text == "[" and _ends_operand(tokens[a - 1].text)
+        if pairs[0][0] != first and (b != last - 1 or is_subscript):
+            return False
+        starts = [0, *(b for _, b in pairs)]
+        ends = [*(a + 1 for a, _ in pairs), len(tokens)]
+        return all(
+            indent + len(self._slice(start, end)) <= WIDTH
+            for start, end in zip(starts, ends, strict=True)
+        )
 
     def _value(self) -> tuple[int, int]:
         """The slice that may get brackets; empty if there is none."""
@@ -152,18 +179,25 @@ class _Statement:
     def _inside(self, first: int, last: int, indent: int, tail: str = "") -> list[str]:
         """The lines of a slice between brackets; ``tail`` is the comma behind it."""
         line = " " * indent + self._slice(first, last) + tail
-        if len(line) <= WIDTH:
-            return [line]
         breaks = self._breaks(first, last)
+        has_commas = bool(breaks) and self._tokens[breaks[0]].priority == _COMMA
+        if len(line) <= WIDTH and not (has_commas and self._is_display(first)):
+            return [line]
         if not breaks:
             return self._opened(first, last, indent, tail)
-        if self._tokens[breaks[0]].priority == _COMMA:
+        if has_commas:
             tail = "" if self._tokens[last - 1].text == "," else ","
         return [
             line
             for start, end in pairwise([first, *breaks, last])
             for line in self._inside(start, end, indent, tail if end == last else "")
         ]
+
+    def _is_display(self, first: int) -> bool:
+        """Whether what starts here is the contents of a tuple, a list or a dictionary."""
+        if first < 2 or self._tokens[first - 1].text not in _OPENING:
+            return True  # a tuple that gets its brackets here
+        return not _ends_operand(self._tokens[first - 2].text)
 
     def _pairs(self, first: int, last: int) -> list[tuple[int, int]]:
         """The brackets of a slice that are outside others and not empty."""
@@ -172,33 +206,23 @@ class _Statement:
         found = [(k, t.partner) for k, t in inner if t.depth == depth]
         return [(k, partner) for k, partner in found if partner > k + 1]
 
-    def _opened(
-        self,
-        first: int,
-        last: int,
-        indent: int,
-        tail: str = "",
-        pairs: list[tuple[int, int]] | None = None,
-    ) -> list[str]:
-        """A slice with one pair of brackets opened: the largest that leaves one line
-        before and one behind it; in a definition the first one.
+    def _opened(self, first: int, last: int, indent: int, tail: str = "") -> list[str]:
+        """A slice with those pairs of brackets opened from the left on that leave no
+        room for what follows, up to the next pair; in a definition the first one.
         """
         tokens, margin = self._tokens, " " * indent
         line = margin + self._slice(first, last) + tail
-        pairs = self._pairs(first, last) if pairs is None else pairs
+        pairs = self._pairs(first, last)
         if not pairs or len(line) <= WIDTH:
             return [line]
-        head = WIDTH - indent + tokens[first].start
-        rest = tokens[last - 1].end + len(tail) - WIDTH + indent
-        fitting = [
-            (a, b)
-            for a, b in pairs
-            if tokens[a].end <= head and tokens[b].start >= rest
-        ]
-        if tokens[first].text == "def" or not fitting:
-            fitting = pairs[:1]
-        a, b = max(
-            fitting, key=lambda pair: tokens[pair[1]].end - tokens[pair[0]].start
+        if tokens[first].text == "def":
+            pairs = pairs[:1]
+        nexts = [tokens[a].end for a, _ in pairs[1:]]
+        nexts.append(tokens[last - 1].end + len(tail))
+        room = WIDTH - indent + tokens[first].start
+        a, b = next(
+            (pair for pair, end in zip(pairs, nexts, strict=True) if end > room),
+            pairs[-1],
         )
         return [
             margin + self._slice(first, a + 1),
@@ -212,7 +236,9 @@ class _Statement:
         depth = self._tokens[first].depth if first < last else 0
         found = {k: t.priority for k, t in inner if t.depth == depth and t.priority}
         highest = max(found.values(), default=0)
-        return [place for place, priority in found.items() if priority == highest]
+        breaks = [place for place, priority in found.items() if priority == highest]
+        is_one_call = highest == _OPERATORS["."] and len(breaks) == 1
+        return [] if is_one_call else breaks
 
     def _slice(self, first: int, last: int) -> str:
         return self._text[self._tokens[first].start : self._tokens[last - 1].end]

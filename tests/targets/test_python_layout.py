@@ -6,6 +6,8 @@ import ast
 import inspect
 import random
 import re
+import subprocess
+import sys
 import textwrap
 
 import pytest
@@ -85,6 +87,22 @@ def test_lines_are_short_and_mean_the_same(depth: int) -> None:
         assert tree(lines) == tree(text), (seed, text)
         assert all(len(line) <= WIDTH for line in lines.splitlines()), (seed, text)
         assert ",)" in text or statement(joined(lines), depth) == lines, (seed, text)
+
+
+def test_lines_are_those_of_ruff() -> None:
+    texts = (statements(seed) for seed in range(500))
+    lines = "\n\n\n".join(
+        f"def f():\n{statement(text, 1)}" + "\n        pass" * text.endswith(":")
+        for text in texts
+    )
+    formatted = subprocess.run(
+        [sys.executable, "-m", "ruff", "format", "--isolated", "-"],
+        input=lines + "\n",
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert formatted.stdout == lines + "\n"
 
 
 LAYOUTS = [

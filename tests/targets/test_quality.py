@@ -33,6 +33,7 @@ def emitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("target", TARGETS)
 def test_ruff(emitted: Path, target: str) -> None:
     _run("ruff", "check", "--isolated", f"emitted/{target}", cwd=emitted)
+    _run("ruff", "format", "--check", "--isolated", f"emitted/{target}", cwd=emitted)
 
 
 @pytest.mark.parametrize("target", TYPED)

@@ -9,7 +9,12 @@ from numpy.typing import ArrayLike
 from ._gradspec import Array, Primals, Pullback, Rule, Tangents
 
 __all__ = [
-    "bce", "bce_jvp", "bce_vjp", "masked_power", "masked_power_jvp", "masked_power_vjp"
+    "bce",
+    "bce_jvp",
+    "bce_vjp",
+    "masked_power",
+    "masked_power_jvp",
+    "masked_power_vjp",
 ]
 
 

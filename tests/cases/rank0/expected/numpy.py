@@ -8,7 +8,12 @@ from numpy.typing import ArrayLike
 from ._gradspec import Array, Primals, Pullback, Rule, Tangents
 
 __all__ = [
-    "product", "product_jvp", "product_vjp", "square", "square_jvp", "square_vjp"
+    "product",
+    "product_jvp",
+    "product_vjp",
+    "square",
+    "square_jvp",
+    "square_vjp",
 ]
 
 
