@@ -33,7 +33,7 @@ from gradspec.ir.rule import CheckedRule, Derived, Output, Rule, Status, Verdict
 from gradspec.pipeline import lower_module, read_module
 from gradspec.plan.planning import plan_module
 from gradspec.source import Source
-from gradspec.targets import emit
+from gradspec.targets.emitting import emit
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 

@@ -22,7 +22,7 @@ from gradspec.ir.rule import CheckedRule, Input, Kind, Override, Rule
 from gradspec.ir.walk import follows_surrogate
 from gradspec.plan.planning import plan_module
 from gradspec.source import Source
-from gradspec.targets import emit
+from gradspec.targets.emitting import emit
 
 ELEMENTS = 5
 _WHOLE: dict[Kind, type] = {Kind.BOOL: bool, Kind.INT: int}

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__version__ = "0.1.0"
-
 from gradspec.api import (
     CompileError,
     CompileResult,
@@ -26,6 +24,7 @@ from gradspec.api import (
     runtime_files,
 )
 from gradspec.diagnostics import Diagnostic
+from gradspec.version import __version__
 
 __all__ = [
     "CompileError",

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from gradspec import __version__, arguments
+from gradspec import arguments
 from gradspec.options import AuditOptions, Options
+from gradspec.version import __version__
 
 if TYPE_CHECKING:
     from gradspec.checks.witness import Witness

@@ -62,7 +62,7 @@ class Diagnostic:
     context. ``headline`` says what is wrong in the user's terms, ``notes`` give facts
     (a witness point, the derived expression), ``help`` says how to mend it. A finding
     without a place (a missing file) has no labels. ``fixes`` are changes that nobody
-    has tried yet (`checks.diagnosis.mending` does, and says those that mend); of each
+    has tried yet (`mend.keep_fixes_that_work` does); of each
     group the first that mends is said.
     """
 

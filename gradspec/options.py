@@ -29,7 +29,7 @@ def _option(default: object, help: str, flag: str = "", **more: Any) -> Any:
 @dataclass(frozen=True, slots=True)
 class Options:
     """``ignored``: codes of diagnostics that are not reported (see
-    `gradspec.ignoring`).
+    `diagnostics.not_ignored`).
     """
 
     targets: tuple[str, ...] = _option(

@@ -28,7 +28,7 @@ from gradspec.stabilise.explanation import unfilled_holes, unmended
 from gradspec.symbolic.limit import Effort, Shortage, limited
 from gradspec.syntax.nodes import Module
 from gradspec.syntax.parse import parse
-from gradspec.targets import emit
+from gradspec.targets.emitting import emit
 from gradspec.targets.target import Emitted
 
 _PROOFS = 0.4

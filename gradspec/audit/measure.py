@@ -48,7 +48,7 @@ class Truth:
     tolerance: Array
 
     def those(self, keep: Array) -> Truth:
-        """The same at some of the points."""
+        """The truth at some of the points."""
         return Truth(self.high[keep], self.low[keep], self.tolerance[keep])
 
 
@@ -221,7 +221,7 @@ def _in_double(
 def _changes(
     form: Expr, columns: dict[str, Array], inputs: frozenset[str], dtype: str
 ) -> Array:
-    """The same by one form; NaN where float64 has no value of it."""
+    """The changes by one form; NaN where float64 has no value of it."""
     here = Machine(columns, np.float64).run(form)
     total = np.where(np.isfinite(here), 0.0, np.nan)
     for name in sorted(inputs & columns.keys()):

@@ -90,7 +90,7 @@ class Instance:
         return all(enclose(c, point, precision) is True for c in self.assumed)
 
     def is_inside(self, point: Point) -> bool:
-        """The same, and the outputs have values."""
+        """True if the assumptions hold at the point, and the outputs have values."""
         return self.is_assumed(point) and all(
             map(defined, program(*self.forward.values()).run(point))
         )

@@ -149,7 +149,7 @@ def is_crooked_call(node: Expr) -> bool:
 
 
 def positional(node: Expr, outer: tuple[str, ...]) -> Expr:
-    """The same for reductions (or calls) that differ in the names of indices only."""
+    """A node that is one for reductions (or calls) that differ in the names of indices only."""
     values: dict[str, Expr] = {n: Idx(f"outer {p}") for p, n in enumerate(outer)}
     if not isinstance(node, Reduce):
         return replaced(node, values)

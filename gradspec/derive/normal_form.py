@@ -348,7 +348,7 @@ class Normal:
     def _ordered(
         self, op: str, bounds: tuple[Bound, ...], body: Expr, where: Expr | None
     ) -> Expr:
-        """The same with its indices renamed and in the order that comes first."""
+        """The reduction with its indices renamed and in the order that comes first."""
         parts = (body,) if where is None else (body, where)
         height = 1 + max(_height(part) for part in parts)
         best: Expr | None = None

@@ -132,17 +132,17 @@ def _rules(
     """A file's rules (those named, if any are), as written and as selected; the file
     has been compiled without errors.
     """
-    from gradspec import pipeline
     from gradspec.driver.load import load
+    from gradspec.pipeline import check_module, evaluated
 
     source = read_entry(entry).value
     module = load(source, entry.root).module if source else None
     if module is None:
         return
     wanted = tuple(rule for rule in module.rules if not names or rule.name in names)
-    checked, _ = pipeline.check_module(replace(module, rules=wanted), options)
+    checked, _ = check_module(replace(module, rules=wanted), options)
     for one in checked:
-        yield one, pipeline.evaluated(one, options)
+        yield one, evaluated(one, options)
 
 
 # --- targets -------------------------------------------------------------------------

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from difflib import unified_diff
 from pathlib import Path
 
-from gradspec import pipeline
 from gradspec.diagnostics import Diagnostic, error
 from gradspec.driver.discover import Entry, read_entry, read_imported, shipped_rules
 from gradspec.driver.write import CannotWrite, replace_text
 from gradspec.lower.lowering import is_absolute, order, resolve
 from gradspec.lower.module import LoweredModule
+from gradspec.pipeline import lower_module, read_module
 from gradspec.source import Source
 from gradspec.syntax.nodes import Import, Module
 from gradspec.syntax.parse import parse
@@ -50,7 +50,7 @@ def load(source: Source, root: str) -> Loaded:
     closure.found.extend(ordered.diagnostics)
     lowered: dict[str, LoweredModule] = {}
     for key in ordered.value or ():
-        outcome = pipeline.lower_module(closure.modules[key], lowered, shipped_rules)
+        outcome = lower_module(closure.modules[key], lowered, shipped_rules)
         closure.found.extend(outcome.diagnostics)
         if outcome.value is not None:
             lowered[key] = outcome.value
@@ -63,7 +63,7 @@ def load(source: Source, root: str) -> Loaded:
 def _collect(source: Source, closure: _Closure) -> None:
     """Depth first; a file that is met again (a cycle, a diamond) is not read again."""
     closure.sources[source.path] = source
-    parsed = pipeline.read_module(source)
+    parsed = read_module(source)
     closure.found.extend(parsed.diagnostics)
     if parsed.value is None:
         return

@@ -68,22 +68,22 @@ def compile_rules(
     """One text, or a share of its rules, with its checked rules whole; no modules if
     anything is wrong.
     """
-    from gradspec import pipeline
     from gradspec.driver.load import load
+    from gradspec.pipeline import Compiled, compile_module
 
     root = Entry(source.path, below).root
     loaded = limited(options.budget, lambda: load(source, root))
     if isinstance(loaded, Shortage):
         stop = too_long(loaded.sentence(f"reading {source.path}", options.budget))
-        return pipeline.Compiled((), (), (stop,)), {}
+        return Compiled((), (), (stop,)), {}
     if loaded.module is None:
-        return pipeline.Compiled((), (), loaded.diagnostics), loaded.sources
+        return Compiled((), (), loaded.diagnostics), loaded.sources
     module = replace(loaded.module, rules=loaded.module.rules[share])
-    compiled = pipeline.compile_module(module, replace(source, path=below), options)
+    compiled = compile_module(module, replace(source, path=below), options)
     found = not_ignored(loaded.diagnostics, options.ignored) + compiled.diagnostics
     failed = any(d.is_error for d in found)
     modules = () if failed else compiled.modules
-    return pipeline.Compiled(compiled.rules, modules, found), loaded.sources
+    return Compiled(compiled.rules, modules, found), loaded.sources
 
 
 def compile_entries(

@@ -102,14 +102,14 @@ def cases(
     """The jobs of the rules of a text that are emitted: a rule with axes may be checked
     only.
     """
-    from gradspec import pipeline
     from gradspec.driver.load import load
+    from gradspec.pipeline import check_module
     from gradspec.plan.gradients import is_linear
     from gradspec.plan.planning import plan_module
     from gradspec.trial.cases import conformance_case, trial_case
 
     module = load(source, root).module
-    checked = pipeline.check_module(module, options)[0] if module else ()
+    checked = check_module(module, options)[0] if module else ()
     linear = {p.name: is_linear(p) for p in plan_module(source, tuple(checked)).rules}
     make = conformance_case if is_suite else trial_case
 

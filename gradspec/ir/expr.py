@@ -28,13 +28,10 @@ from fractions import Fraction
 from functools import partial
 from itertools import chain, count
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, assert_never, cast
+from typing import Any, ClassVar, Final, TypeAlias, assert_never, cast
 from weakref import ref
 
 from gradspec.source import Span
-
-if TYPE_CHECKING:
-    from gradspec.ir.rule import Rule
 
 
 class Key:
@@ -133,11 +130,11 @@ class _Node(Numbered):
         return self.key.free or ()
 
     def over(self, parts: tuple[Expr, ...]) -> Expr:
-        """The same node over other nodes (of no others, unless a class says how)."""
+        """The node over other nodes (of no others, unless a class says how)."""
         return cast("Expr", self)
 
     def at(self, span: Span | None) -> Expr:
-        """The same node at another place of the text."""
+        """The node at another place of the text."""
         kind, fields = super().__reduce__()
         made: Expr = kind(*fields, span=span)
         return made
@@ -272,7 +269,8 @@ class Reduce(_Node):
 
 
 class Call(_Node):
-    """Output number ``output`` of another (elementwise) rule.
+    """Output number ``output`` of another (elementwise) rule, a `gradspec.ir.rule.Rule`
+    (which is made of expressions: it is not named in the types here).
 
     ``args`` stand in the order of the callee's inputs, statics and defaults filled in.
     The value is the callee's forward; the derivative is the callee's own backward
@@ -283,7 +281,7 @@ class Call(_Node):
 
     def __init__(
         self,
-        rule: Rule,
+        rule: Any,
         output: int,
         args: tuple[Expr, ...],
         *,

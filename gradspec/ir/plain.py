@@ -19,7 +19,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
-from gradspec import diagnostics
+from gradspec.diagnostics import Diagnostic, Label, Outcome, Severity
 from gradspec.ir import expr, rule
 from gradspec.ir.rule import Rule
 from gradspec.source import Source, Span
@@ -32,10 +32,10 @@ _PARTS = (
     *(expr.Bound, rule.Shape, rule.Input, rule.Output, rule.Let, rule.Pending),
     *(rule.Derived, rule.Declared, rule.Override, rule.NoGradient, rule.Surrogate),
     *(rule.Assume, rule.Example, rule.Rule, rule.Verdict, rule.Rewrite, rule.Hole),
-    *(rule.AccuracyLoss, rule.CheckedRule, diagnostics.Label, diagnostics.Diagnostic),
-    diagnostics.Outcome,
+    *(rule.AccuracyLoss, rule.CheckedRule, Label, Diagnostic),
+    Outcome,
 )
-_ENUMS = (rule.Kind, rule.Status, diagnostics.Severity)
+_ENUMS = (rule.Kind, rule.Status, Severity)
 _CLASSES: Mapping[str, Any] = {c.__name__: c for c in (*_NODES, *_PARTS, *_ENUMS)}
 _FIELDS: Mapping[Any, tuple[str, ...]] = {
     **{c: (*c.__match_args__, "span") for c in _NODES},

@@ -1,7 +1,7 @@
 """A typed rule: inputs, outputs, forward and backward, with every name resolved.
 
 A rule passes through three states, told apart by its backward entries: as lowered, a
-cotangent that the user left out is :class:`Pending`; after `derive.complete` it is
+cotangent that the user left out is :class:`Pending`; after `derive.indexed.complete` it is
 :class:`Derived`; the wrappers :class:`CheckedRule` (and the plan) say what else has
 been established.
 """

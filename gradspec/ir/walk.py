@@ -47,7 +47,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 
 def with_children(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
-    """The same node over other children; the node itself when nothing changed."""
+    """The node over other children; the node itself when nothing changed."""
     if all(map(is_, parts, expr.below)):
         return expr
     return expr.over(parts)

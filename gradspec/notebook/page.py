@@ -19,7 +19,7 @@ from typing import Any
 
 import click
 
-from gradspec import arguments
+from gradspec.arguments import options as flags
 from gradspec.derive.shortest import shortest
 from gradspec.diagnostics import Diagnostic
 from gradspec.driver import cache
@@ -246,7 +246,7 @@ def run_cell(shell: Any, line: str, cell: str) -> CellOutput | None:
     type=click.Choice((*TARGETS, *outside_targets())),
     help="The framework of the functions.",
 )
-@arguments.options(Options, "strict", "as_written", "budget", "ignored")
+@flags(Options, "strict", "as_written", "budget", "ignored")
 def _options(target: str, options: Options) -> Options:
     """Compile the rules of the cell and define their functions."""
     return replace(options, targets=(target,))

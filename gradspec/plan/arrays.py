@@ -54,7 +54,7 @@ class Node(Numbered):
         return [getattr(self, name) for name in self.__match_args__]
 
     def over(self, parts: tuple[Expr, ...]) -> Expr:
-        """The same node over other sub-expressions."""
+        """The node over other sub-expressions."""
         rest = iter(parts)
         made: list[Any] = []
         for value in self._values():
@@ -389,7 +389,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 
 def with_children(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
-    """The same node over other children; the node itself when nothing changed."""
+    """The node over other children; the node itself when nothing changed."""
     if all(a is b for a, b in zip(parts, expr.parts, strict=True)):
         return expr
     return Op(expr.primitive, parts) if isinstance(expr, Op) else expr.over(parts)

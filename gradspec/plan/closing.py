@@ -59,7 +59,8 @@ from gradspec.plan.operations import (
 )
 from gradspec.plan.plan import Assign, AxisSize
 from gradspec.plan.rewrites import batches, fenced, parted
-from gradspec.plan.translate import Known, array_of, sizes_needed
+from gradspec.plan.translate import array_of
+from gradspec.plan.translation import Known, sizes_needed
 
 
 class NotEmitted(Exception):

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 from gradspec.plan.arrays import Einsum
 from gradspec.plan.axes import Value
-
-if TYPE_CHECKING:
-    from gradspec.plan.translate import Translation
+from gradspec.plan.translation import Translation
 
 BATCH = "..."
 Bounds = tuple[str, ...]

@@ -103,7 +103,7 @@ def _gradient(
 
 def _require_one_batch(rule: Rule, variable: Input, used: tuple[str, ...]) -> None:
     """The cotangent of an output without batch axes counts once, and must not be summed
-    over the batch of another output. An override cannot be split (`rules.parted`).
+    over the batch of another output. An override cannot be split (`rewrites.parted`).
     """
     if f"d{variable.name}" in parted(rule):
         return

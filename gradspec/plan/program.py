@@ -413,8 +413,9 @@ def _reach(plan: RulePlan, output: str) -> tuple[str, ...]:
 
 
 def unnamed(backward: Backward) -> Backward:
-    """The same with ``dx = …`` inlined into a term that is the name ``dx``, where
-    nothing else needs that name: the target assigns it itself, in the input's shape.
+    """The backward pass with ``dx = …`` inlined into a term that is the name ``dx``,
+    where nothing else needs that name: the target assigns it itself, in the input's
+    shape.
     """
     terms = [term for group in backward.gradients for term in group or ()]
     uses = Counter(name for value in backward.values for name in names(value))

@@ -9,12 +9,11 @@ are undefined for an empty sum stay inside (`rewrites.undefined_at`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from operator import and_
-from typing import TYPE_CHECKING
 
 from gradspec.derive.scopes import replaced
 from gradspec.ir import expr as ir
@@ -37,9 +36,7 @@ from gradspec.plan.contractions import (
     sum_of,
     taken_in,
 )
-
-if TYPE_CHECKING:
-    from gradspec.plan.translate import Translation
+from gradspec.plan.translation import Summation, Translation
 
 
 def total(
@@ -97,7 +94,7 @@ def _chosen(t: Translation, bounds: Bounds, body: ir.Expr, condition: ir.Expr) -
     return t.choice(t.value(condition), then, other)
 
 
-def average(
+def _average(
     t: Translation, bounds: Bounds, body: ir.Expr, where: ir.Expr | None
 ) -> Value:
     """The mean; over the positions where the condition holds, if there is one."""
@@ -108,6 +105,9 @@ def average(
     if set(bounds) <= set(value.axes) and not _is_contraction(t, body, bounds):
         return t.over("mean", bounds, value)
     return t.combined("div", total(t, bounds, body), _count(t, bounds))
+
+
+SUMMATIONS: Mapping[str, Summation] = {"sum": total, "mean": _average}
 
 
 def _count(t: Translation, bounds: Bounds) -> Value:

@@ -158,7 +158,7 @@ _KEPT = ("lgamma",)  # the logarithm of |gamma|: its own recurrence is better kn
 
 @lru_cache(maxsize=4096)
 def elementary(expr: Expr) -> Expr:
-    """The same function in elementary terms."""
+    """The function in elementary terms."""
     return tidy(_elementary(expand(expr)))
 
 

@@ -197,13 +197,13 @@ _PARAMS = ("x", "y", "z")
 
 
 def infix(symbol: str, precedence: int, **other: Spelling) -> dict[str, Spelling]:
-    """The same Python operator everywhere, but for the targets named in ``other``."""
+    """One Python operator everywhere, but for the targets named in ``other``."""
     operator = Infix(symbol, precedence)
     return dict.fromkeys((*TARGETS, "python"), operator) | other
 
 
 def prefix(symbol: str, precedence: int, **other: Spelling) -> dict[str, Spelling]:
-    """The same unary operator everywhere, but for the targets named in ``other``."""
+    """One unary operator everywhere, but for the targets named in ``other``."""
     operator = Prefix(symbol, precedence)
     return dict.fromkeys((*TARGETS, "python"), operator) | other
 

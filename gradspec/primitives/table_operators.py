@@ -6,7 +6,7 @@ user-visible name, which the compiler inserts into expressions.
 * ``fence``: the number itself, rounded before what follows (`targets/jax/dialect.py`).
 * ``stop``: the number itself, which counts as a constant wherever it is differentiated: the
   value of a called rule without gradients, as `stop_gradient` (`stabilise/names.py`).
-* ``broadcast_like``: a value broadcast with another (`plan/broadcast.py`). What is added
+* ``broadcast_like``: a value broadcast with another (`plan/gradients.py`). What is added
   or subtracted is 0, which changes no number.
 * ``polynomial<n>``: polynomials with given coefficients, what series are emitted as.
 """

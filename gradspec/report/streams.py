@@ -19,7 +19,7 @@ from typing import Any, TextIO
 
 import click
 
-from gradspec import __version__
+from gradspec.version import __version__
 
 _LEFT = {errno.EPIPE} | ({errno.EINVAL} if os.name == "nt" else set())
 """Errors that mean that the reader (`head`, a pager) has gone."""

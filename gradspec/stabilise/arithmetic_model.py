@@ -80,7 +80,7 @@ class Machine:
         return np.where(condition, then, other)
 
     def in_double(self) -> Machine:
-        """The same points on a machine that computes in float64."""
+        """The points on a machine that computes in float64."""
         if self._wide is None:
             columns = {name: _wide(c) for name, c in self._columns.items()}
             self._wide = Machine(columns, np.float64)

@@ -225,8 +225,8 @@ class Proposals:
             yield from self._rewritten(form)
 
     def far(self, form: Expr, of: Quantity, chosen: Rule) -> Iterator[Expr]:
-        """The same with names inlined, from the author's text and from our derivation,
-        unless that is much longer.
+        """Rewrites of a candidate with names inlined, from the author's text and from our
+        derivation, unless that is much longer.
         """
         values = Names(chosen, chosen.exacts)
         whole, first = values.close(form), values.close(tidy(of.value))

@@ -87,7 +87,8 @@ _WRONG = 2.0**-8
 """Relative error beyond which a value is reported as wrong, not merely inexact."""
 
 _INEXACT = 2.0**-15
-"""The same for an exponential: digits lost in its argument cannot be recovered."""
+"""The relative error for an exponential: digits lost in its argument cannot be
+recovered."""
 
 _LARGEST = float(np.finfo(np.float32).max)
 _SMALLEST = float(np.finfo(np.float32).tiny)

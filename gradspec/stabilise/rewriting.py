@@ -130,7 +130,7 @@ BUDGET = 20
 """The largest number of forms examined for one expression."""
 
 FEW = BUDGET // 3
-"""The same for an expression that has been proposed in another way."""
+"""The largest number for an expression that has been proposed in another way."""
 
 _LARGEST = 400  # nodes of an expression beyond which it is left as it is
 

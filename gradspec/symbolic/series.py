@@ -69,7 +69,7 @@ class Model:
         return next(found, len(self.coefficients))
 
     def regular(self) -> Model:
-        """The same without poles; :class:`NoSeries` if there is one for certain."""
+        """The model without poles; :class:`NoSeries` if there is one for certain."""
         if self.poles == 0:
             return self
         if self.poles > self.valuation:
@@ -101,7 +101,7 @@ class Model:
         return found
 
     def cut(self, order: int) -> Model:
-        """The same with fewer coefficients: the others are part of the rest."""
+        """The model with fewer coefficients: the others are part of the rest."""
         if order >= self.order:
             return self
         high = Model(self.coefficients[order + 1 :], self.rest, self.width)
@@ -115,7 +115,7 @@ class Model:
         return Model(self.coefficients[count:], self.rest, self.width)
 
     def with_poles(self, poles: int) -> Model:
-        """The same, written with more poles."""
+        """The model written with more poles."""
         zeros = (fmpq(0),) * (poles - self.poles)
         return Model((*zeros, *self.coefficients), self.rest, self.width, poles)
 
@@ -228,7 +228,7 @@ def _rational(numbers: tuple[Number, ...]) -> tuple[Number, ...]:
 def _exact_product(
     one: tuple[Number, ...], two: tuple[Number, ...]
 ) -> tuple[Number, ...]:
-    """The same of rational coefficients, over one denominator: 20 times as fast."""
+    """The product of rational coefficients, over one denominator: 20 times as fast."""
     found = (fmpq_poly(list(one)) * fmpq_poly(list(two))).coeffs()
     return (*found, *[fmpq(0)] * (len(one) + len(two) - 1 - len(found)))
 

@@ -7,12 +7,11 @@ request.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
-    from gradspec.diagnostics import Outcome
-    from gradspec.plan.plan import ModulePlan
-    from gradspec.targets.target import Emitted
+    from gradspec.targets.target import Target
 
 TARGETS = ("numpy", "torch", "tf", "jax")
 GROUP = "gradspec.targets"
@@ -25,16 +24,12 @@ def outside_targets() -> tuple[str, ...]:
     return tuple(sorted({point.name for point in entry_points(group=GROUP)}))
 
 
-def emit(
-    plan: ModulePlan, target: str, *, trace: bool = False, costs: bool = False
-) -> Outcome[Emitted]:
-    """ModulePlan → Emitted. With ``trace`` the module prints its values, with ``costs``
-    it comes with the cost summaries of its rules.
+def target_named(name: str) -> Target:
+    if name in TARGETS:
+        return cast("Target", import_module(f"gradspec.targets.{name}"))
+    from importlib.metadata import entry_points
 
-    A rule that the target does not support (GS501), or that has a name reserved by the
-    emitted text (GS503), is an error and is left out; one that cannot be emitted yet is
-    a warning (GS502). ValueError when there is no such target.
-    """
-    from gradspec.targets.emitting import emit_module
-
-    return emit_module(plan, target, trace=trace, costs=costs)
+    for point in entry_points(group=GROUP, name=name):
+        return cast("Target", point.load())
+    known = ", ".join((*TARGETS, *outside_targets()))
+    raise ValueError(f"{name!r} is not a target; there are {known}")

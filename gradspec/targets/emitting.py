@@ -6,11 +6,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from importlib import import_module
-from importlib.metadata import entry_points
-from typing import cast
 
-from gradspec import __version__
 from gradspec.diagnostics import Diagnostic, Outcome, error, warning
 from gradspec.ir.rule import companions
 from gradspec.plan.arrays import Expr
@@ -18,17 +14,24 @@ from gradspec.plan.cost import cost_summary
 from gradspec.plan.operations import missing
 from gradspec.plan.plan import ModulePlan, RulePlan
 from gradspec.plan.program import Operators, program
-from gradspec.targets import GROUP, TARGETS, outside_targets
+from gradspec.targets import target_named
 from gradspec.targets.layout import WIDTH, statement
 from gradspec.targets.lines import Lines
-from gradspec.targets.target import Definition, Emitted, Page, Target
+from gradspec.targets.target import Definition, Emitted, Page
+from gradspec.version import __version__
 
 
-def emit_module(
-    plan: ModulePlan, name: str, *, trace: bool, costs: bool
+def emit(
+    plan: ModulePlan, name: str, *, trace: bool = False, costs: bool = False
 ) -> Outcome[Emitted]:
-    """See :func:`gradspec.targets.emit`."""
-    target = _target(name)
+    """ModulePlan → Emitted. With ``trace`` the module prints its values, with ``costs``
+    it comes with the cost summaries of its rules.
+
+    A rule that the target does not support (GS501), or that has a name reserved by the
+    emitted text (GS503), is an error and is left out; one that cannot be emitted yet is
+    a warning (GS502). ValueError when there is no such target.
+    """
+    target = target_named(name)
     found: list[Diagnostic] = [*_unplanned(plan)]
     rules: list[RulePlan] = []
     for rule in plan.rules:
@@ -53,15 +56,6 @@ def emit_module(
         tuple(map(cost_summary, programs, rules)) if costs else (),
     )
     return Outcome(module, tuple(found))
-
-
-def _target(name: str) -> Target:
-    if name in TARGETS:
-        return cast(Target, import_module(f"gradspec.targets.{name}"))
-    for point in entry_points(group=GROUP, name=name):
-        return cast(Target, point.load())
-    known = ", ".join((*TARGETS, *outside_targets()))
-    raise ValueError(f"{name!r} is not a target; there are {known}")
 
 
 def _faults(rule: RulePlan, operators: Operators) -> Iterable[Diagnostic]:

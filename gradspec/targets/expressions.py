@@ -129,7 +129,7 @@ def render(expr: Expr, scope: Scope) -> str:
 
 
 def render_atom(expr: Expr, scope: Scope) -> str:
-    """The same, in brackets where a method or an attribute could not follow."""
+    """The text, in brackets where a method or an attribute could not follow."""
     return _render(expr, scope).within(ATOM)
 
 

@@ -49,7 +49,7 @@ Compile = Callable[..., FileResult]
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The stages that were gone through, and for which rules."""
     done: list[str] = []
-    real_check, real = pipeline.check, search.stabilise
+    real_check, real = pipeline.check_and_mend, search.stabilise
 
     def check(rule, *others):  # type: ignore[no-untyped-def]
         done.append(f"check {rule.name}")
@@ -59,7 +59,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         done.append(f"stabilise {rule.rule.name}")
         return real(rule, *others)
 
-    monkeypatch.setattr(pipeline, "check", check)
+    monkeypatch.setattr(pipeline, "check_and_mend", check)
     monkeypatch.setattr(search, "stabilise", stabilise)
     return done
 

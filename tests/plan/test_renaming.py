@@ -9,7 +9,8 @@ import pytest
 from gradspec.plan import sharing
 from gradspec.plan.arrays import names
 from gradspec.plan.program import renamed
-from gradspec.targets import TARGETS, emit
+from gradspec.targets import TARGETS
+from gradspec.targets.emitting import emit
 from tests.plan.building import WORDS, rule
 from tests.targets.ranked_numpy import lowered, planned
 

@@ -22,7 +22,7 @@ from gradspec.ir.expr import Apply, Ref
 from gradspec.ir.rule import NoGradient, Pending, Rule
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Infix, Prefix, Primitive, Runtime, Template
-from gradspec.targets import emit
+from gradspec.targets.emitting import emit
 from tests.calling import PACKAGES, by_target, called, value
 from tests.primitives.primitive_truth import (
     OPERATORS,

@@ -15,7 +15,7 @@ from gradspec.driver.cache import import_module
 from gradspec.plan.planning import plan_module
 from gradspec.source import Source
 from gradspec.stabilise.stabilise import stabilise
-from gradspec.targets import emit
+from gradspec.targets.emitting import emit
 from tests.calling import FRAMEWORKS, called
 from tests.targets.ranked_numpy import believed, lowered
 

@@ -266,7 +266,8 @@ def outside(witness: Witness) -> Diagnostic:
 
 
 def broken(claim: Claim, met: tuple[Break, ...]) -> Diagnostic | None:
-    """The same at the first break where it is wrong, with the upstream gradient 1."""
+    """A diagnostic for a gradient that is wrong at a break, for the first one, with the
+    upstream gradient 1."""
     seen = fault(claim.instance, claim.input, claim.entry, met)
     if seen is None:
         return None

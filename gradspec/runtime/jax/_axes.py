@@ -54,7 +54,7 @@ def windows(
 def padded_windows(
     x: Array, axis: int, start: int, rows: int, columns: int, backward: bool = False
 ) -> Array:
-    """The same, with 0 outside the axis."""
+    """`windows`, with 0 outside the axis."""
     first = start - (columns - 1) * backward
     x = padded_window(x, axis, first, max(rows + columns - 1, 0))
     return windows(x, axis, start - first, rows, columns, backward)
@@ -78,7 +78,7 @@ def take(x: Array, index: Array, axis: int) -> Array:
 
 
 def take_nearest(x: Array, index: Array, axis: int) -> Array:
-    """The same; a position outside, which is not used, is clipped to the nearest."""
+    """`take`, where a position outside, which is not used, is clipped to the nearest."""
     return jnp.take(x, index.astype(int), axis=axis, mode="clip")
 
 
@@ -97,7 +97,7 @@ def gather(x: Array, index: Array, axis: int) -> Array:
 
 
 def gather_nearest(x: Array, index: Array, axis: int) -> Array:
-    """The same; a position outside, which is not used, is clipped to the nearest."""
+    """`gather`, where a position outside, which is not used, is clipped to the nearest."""
     return gather(x, jnp.clip(index, 0, x.shape[axis] - 1), axis)
 
 

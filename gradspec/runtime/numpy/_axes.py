@@ -77,7 +77,7 @@ def padded_windows(
     columns: int,
     backward: bool = False,
 ) -> Array:
-    """The same, with 0 outside the axis."""
+    """`windows`, with 0 outside the axis."""
     first = start - (columns - 1) * backward
     value = padded_window(value, axis, first, max(rows + columns - 1, 0))
     return windows(value, axis, start - first, rows, columns, backward)
@@ -108,7 +108,7 @@ def take(value: Array, index: Array, axis: int) -> Array:
 
 
 def take_nearest(value: Array, index: Array, axis: int) -> Array:
-    """The same; a position outside, which is not used, is clipped to the nearest."""
+    """`take`, where a position outside, which is not used, is clipped to the nearest."""
     return np.take(value, index.astype(np.intp, copy=False), axis=axis, mode="clip")
 
 
@@ -122,7 +122,7 @@ def gather(value: Array, index: Array, axis: int) -> Array:
 
 
 def gather_nearest(value: Array, index: Array, axis: int) -> Array:
-    """The same; a position outside, which is not used, is clipped to the nearest."""
+    """`gather`, where a position outside, which is not used, is clipped to the nearest."""
     return gather(value, np.clip(index, 0, value.shape[axis] - 1), axis)
 
 
@@ -155,7 +155,7 @@ def scatter_add(
 def scatter_add_all(
     index: Array, value: Array, size: int, count: int, others: int
 ) -> Array:
-    """The same, also summed over batch axes."""
+    """`scatter_add`, also summed over batch axes."""
     core = value.shape[value.ndim - others :]
     value = value if others else value[..., None]
     shape = np.broadcast_shapes((*index.shape, *(1,) * max(others, 1)), value.shape)

@@ -86,7 +86,7 @@ def padded_windows(
     columns: Size,
     backward: bool = False,
 ) -> tf.Tensor:
-    """The same, with 0 outside the axis."""
+    """`windows`, with 0 outside the axis."""
     first = start - columns + 1 if backward else start
     x = padded_window(x, axis, first, rows + columns - 1)
     return windows(x, axis, start - first, rows, columns, backward)
@@ -109,7 +109,7 @@ def take(x: tf.Tensor, index: tf.Tensor, axis: int) -> tf.Tensor:
 
 
 def take_nearest(x: tf.Tensor, index: tf.Tensor, axis: int) -> tf.Tensor:
-    """The same; a position outside, which is not used, is clipped to the nearest."""
+    """`take`, where a position outside, which is not used, is clipped to the nearest."""
     last = _shape(x)[axis] - 1
     index = tf.clip_by_value(tf.cast(index, tf.int64), 0, last)
     return tf.gather(x, index, axis=axis)
@@ -175,7 +175,7 @@ def scatter_add(
 def scatter_add_all(
     index: tf.Tensor, value: tf.Tensor, size: Size, count: int, others: int
 ) -> tf.Tensor:
-    """The same, also summed over batch axes."""
+    """`scatter_add`, also summed over batch axes."""
     index = tf.cast(index, tf.int64)
     given = tf.concat([_shape(index), [1] * others], 0)
     shape = tf.broadcast_dynamic_shape(given, _shape(value))

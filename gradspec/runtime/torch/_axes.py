@@ -84,7 +84,7 @@ def padded_windows(
     columns: int,
     backward: bool = False,
 ) -> Tensor:
-    """The same, with 0 outside the axis."""
+    """`windows`, with 0 outside the axis."""
     first = start - (columns - 1) * backward
     x = padded_window(x, axis, first, rows + columns - 1)
     return windows(x, axis, start - first, rows, columns, backward)
@@ -110,7 +110,7 @@ def take(x: Tensor, index: Tensor, axis: int) -> Tensor:
 
 
 def take_nearest(x: Tensor, index: Tensor, axis: int) -> Tensor:
-    """The same; a position outside, which is not used, is clipped to the nearest."""
+    """`take`, where a position outside, which is not used, is clipped to the nearest."""
     return take(x, index.clamp(0, x.shape[axis] - 1), axis)
 
 
@@ -127,7 +127,7 @@ def gather(x: Tensor, index: Tensor, axis: int) -> Tensor:
 
 
 def gather_nearest(x: Tensor, index: Tensor, axis: int) -> Tensor:
-    """The same; a position outside, which is not used, is clipped to the nearest."""
+    """`gather`, where a position outside, which is not used, is clipped to the nearest."""
     return gather(x, index.clamp(0, x.shape[axis] - 1), axis)
 
 

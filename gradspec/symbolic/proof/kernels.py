@@ -1,4 +1,4 @@
-"""Kernels of normal forms: circular functions and their inverses, gamma, nested roots.
+"""Kernels of normal forms: circular functions and their inverses, gamma; the operations.
 
 Sines and cosines follow the addition theorems. Inverse circular functions are arc
 tangents, of which one is kept and those that are made of it by reciprocals, sums and
@@ -10,16 +10,13 @@ where the functions that they relate to occur already.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
-from math import factorial, isqrt
-from typing import TYPE_CHECKING, TypeAlias
+from math import factorial
+from typing import Any, TypeAlias
 
+from gradspec.symbolic.proof.normal import Normal
 from gradspec.symbolic.proof.ring import Frac, Poly, TooLarge
-
-if TYPE_CHECKING:
-    from gradspec.symbolic.proof.normal import Normal
-
 
 Pair: TypeAlias = tuple[Frac, Frac]
 """A cosine and a sine."""
@@ -28,7 +25,7 @@ _MOST_TURNS = 24
 _HALF = Fraction(1, 2)
 
 
-def cos_sin(normal: Normal, angle: Frac) -> Pair:
+def _cos_sin(normal: Normal, angle: Frac) -> Pair:
     """Cosine and sine by the addition theorems, term after term."""
     total = (normal.ring.const(1), normal.ring.const(0))
     for unit, scale in normal.terms(angle):
@@ -139,39 +136,39 @@ _MOST = 6
 _QUARTER = Fraction(1, 4)
 
 
-def arc_sine(normal: Normal, u: Frac) -> Frac:
+def _arc_sine(normal: Normal, u: Frac) -> Frac:
     ring = normal.ring
     rest = ring.sub(ring.const(1), ring.mul(u, u))
     if rest.is_zero:
         return _turns(normal, _HALF * normal.sign(u))
     root = normal.rational_power(rest, _HALF)
-    return arc_tangent(normal, ring.div(u, root))
+    return _arc_tangent(normal, ring.div(u, root))
 
 
-def arc_cosine(normal: Normal, u: Frac) -> Frac:
-    return normal.ring.sub(_turns(normal, _HALF), arc_sine(normal, u))
+def _arc_cosine(normal: Normal, u: Frac) -> Frac:
+    return normal.ring.sub(_turns(normal, _HALF), _arc_sine(normal, u))
 
 
-def arc_of_pair(normal: Normal, y: Frac, x: Frac) -> Frac:
+def _arc_of_pair(normal: Normal, y: Frac, x: Frac) -> Frac:
     """``atan2(y, x)``."""
     ring = normal.ring
     above = normal.facts.sign_of(y)
     if above and normal.facts.sign_of(x) is None:
-        tilt = arc_tangent(normal, ring.div(x, y))
+        tilt = _arc_tangent(normal, ring.div(x, y))
         return ring.sub(_turns(normal, _HALF * above), tilt)
     side = normal.sign(x)
     if side == 0:
         return _turns(normal, _HALF * normal.sign(y))
-    arc = arc_tangent(normal, ring.div(y, x))
+    arc = _arc_tangent(normal, ring.div(y, x))
     if side > 0:
         return arc
     return ring.add(arc, _turns(normal, Fraction(normal.sign(y) or 1)))
 
 
-def arc_tangent(normal: Normal, u: Frac) -> Frac:
+def _arc_tangent(normal: Normal, u: Frac) -> Frac:
     ring = normal.ring
     if not u.is_zero and u.num.leading_coefficient() < 0:
-        return ring.neg(arc_tangent(normal, ring.neg(u)))
+        return ring.neg(_arc_tangent(normal, ring.neg(u)))
     plain = _plain(normal, u)
     if plain is not None:
         return plain
@@ -314,7 +311,7 @@ def _turns(normal: Normal, halves: Fraction) -> Frac:
 _MOST_SHIFTS = 12
 
 
-def shifted(normal: Normal, op: str, parts: tuple[Frac, ...]) -> Frac:
+def _shifted(normal: Normal, op: str, parts: tuple[Frac, ...]) -> Frac:
     """``op(v + n)`` through ``op(v)`` (DLMF 5.5.1, 5.5.2, 5.15.5)."""
     ring, argument = normal.ring, parts[-1]
     shift = _whole_shift(argument)
@@ -363,6 +360,15 @@ def _whole_shift(argument: Frac) -> int:
         if not any(exponents):
             return int(coefficient.p // coefficient.q)
     return 0
+
+
+def _gamma(normal: Normal, value: Frac) -> Frac:
+    """Through its logarithm where the argument is positive."""
+    facts = normal.facts
+    sign = facts.sign(value.num), facts.sign(value.den)
+    if sign in ((1, 1), (-1, -1)):
+        return normal.exp(_shifted(normal, "lgamma", (value,)))
+    return normal.opaque("gamma", (value,))
 
 
 # --- reflection and duplication ----------------------------------------------------------
@@ -420,14 +426,14 @@ def _reflected(
             (mirror.key, _base(normal, mirror).key)
         ):
             return None
-        sine = cos_sin(normal, ring.mul(normal.pi(), argument))[1]
+        sine = _cos_sin(normal, ring.mul(normal.pi(), argument))[1]
         total = ring.sub(normal.log(normal.pi()), normal.log(sine))
-        return ring.sub(total, shifted(normal, op, (mirror,)))
+        return ring.sub(total, _shifted(normal, op, (mirror,)))
     m = _order(order)
     if m is None or _base(normal, mirror).key not in known:
         return None
     slope = _cotangent_slope(normal, m, argument)
-    value = shifted(normal, op, (*order, mirror))
+    value = _shifted(normal, op, (*order, mirror))
     return ring.sub(ring.mul(ring.const((-1) ** m), value), slope)
 
 
@@ -448,7 +454,7 @@ def _cotangent_slope(normal: Normal, m: int, argument: Frac) -> Frac:
             grown[power] -= c
             grown[power + 2] -= c
         coefficients = grown
-    cosine, sine = cos_sin(normal, ring.mul(normal.pi(), argument))
+    cosine, sine = _cos_sin(normal, ring.mul(normal.pi(), argument))
     cotangent = ring.div(cosine, sine)
     total = ring.const(0)
     for c in reversed(coefficients):
@@ -499,7 +505,7 @@ def _third(
     else:
         return None
     values = [
-        ring.const(0) if p.key == argument.key else shifted(normal, op, (*order, p))
+        ring.const(0) if p.key == argument.key else _shifted(normal, op, (*order, p))
         for p in places
     ]
     total = ring.add(ring.add(values[0], values[1]), rest)
@@ -508,44 +514,44 @@ def _third(
     return ring.sub(ring.mul(weight, values[2]), total)
 
 
-# --- nested square roots -------------------------------------------------------------
+# --- the table ---------------------------------------------------------------------------
 
 
-def denested(normal: Normal, base: Poly) -> Frac | None:
-    """The square root of ``a + b``, where ``b`` holds a root and ``a**2 - b**2`` is the
-    square of a ``c``: ``sqrt((a + c) / 2) + sign(b) * sqrt((a - c) / 2)``."""
-    ring = normal.ring
-    degrees = base.degrees()
-    for number in reversed(ring.relations):
-        power, below = ring.relations[number]
-        if power != 2 or degrees[number] != 1:
-            continue
-        slope = base.derivative(number)
-        rest = base - slope * ring.gens[number]
-        root = _square_root(normal, ring.lower(rest * rest - slope * slope * below))
-        if root is None:
-            continue
-        halves = [
-            ring.mul(ring.const(_HALF), ring.whole(part))
-            for part in (rest + root, rest - root)
-        ]
-        first, second = (normal.rational_power(half, _HALF) for half in halves)
-        if normal.sign(ring.whole(slope)) < 0:
-            return ring.sub(first, second)
-        return ring.add(first, second)
-    return None
+def _comparison(*signs: int) -> Callable[[Normal, Frac, Frac], bool]:
+    """The comparison that holds where the difference has one of some signs."""
+    return lambda n, a, b: n.order(n.ring.sub(a, b)) in signs
 
 
-def _square_root(normal: Normal, poly: Poly) -> Poly | None:
-    if poly.is_zero():
-        return None
-    number, parts = normal.ring.factor(poly)
-    if number < 0 or any(exponent % 2 for _, exponent in parts):
-        return None
-    above, below = isqrt(int(number.p)), isqrt(int(number.q))
-    if above * above != number.p or below * below != number.q:
-        return None
-    root = normal.ring.const(Fraction(above, below)).num
-    for factor, exponent in parts:
-        root *= factor ** (exponent // 2)
-    return root
+OPERATIONS: Mapping[str, Callable[..., Any]] = {
+    "pi": lambda n: n.pi(),
+    "lt": _comparison(-1),
+    "le": _comparison(-1, 0),
+    "gt": _comparison(1),
+    "ge": _comparison(1, 0),
+    "eq": _comparison(0),
+    "ne": _comparison(-1, 1),
+    "and": lambda n, a, b: n.decided(a) and n.decided(b),
+    "or": lambda n, a, b: n.decided(a) or n.decided(b),
+    "not": lambda n, a: not n.decided(a),
+    "add": lambda n, a, b: n.ring.add(a, b),
+    "sub": lambda n, a, b: n.ring.sub(a, b),
+    "mul": lambda n, a, b: n.ring.mul(a, b),
+    "div": lambda n, a, b: n.ring.div(a, b),
+    "neg": lambda n, a: n.ring.neg(a),
+    "pow": lambda n, a, b: n.power(a, b),
+    "square": lambda n, a: n.ring.power(a, 2),
+    "exp": lambda n, a: n.exp(a),
+    "log": lambda n, a: n.log(a),
+    "sqrt": lambda n, a: n.rational_power(a, Fraction(1, 2)),
+    "cbrt": lambda n, a: n.cube_root(a),
+    "sin": lambda n, a: _cos_sin(n, a)[1],
+    "cos": lambda n, a: _cos_sin(n, a)[0],
+    "asin": _arc_sine,
+    "acos": _arc_cosine,
+    "atan": _arc_tangent,
+    "atan2": _arc_of_pair,
+    "gamma": _gamma,
+    "lgamma": lambda n, a: _shifted(n, "lgamma", (a,)),
+    "digamma": lambda n, a: _shifted(n, "digamma", (a,)),
+    "polygamma": lambda n, m, a: _shifted(n, "polygamma", (m, a)),
+}

@@ -12,21 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping
 from fractions import Fraction
 from functools import partial
+from math import isqrt
 from typing import Any
 
 from gradspec.ir.evaluate import Known, evaluate
 from gradspec.ir.expr import Expr, Key, Select
 from gradspec.primitives.lookup import elementary, primitive
 from gradspec.primitives.row import Primitive
-from gradspec.symbolic.proof.kernels import (
-    arc_cosine,
-    arc_of_pair,
-    arc_sine,
-    arc_tangent,
-    cos_sin,
-    denested,
-    shifted,
-)
 from gradspec.symbolic.proof.ring import (
     Facts,
     Frac,
@@ -64,10 +56,18 @@ class Empty(Exception):
 
 
 class Normal:
-    """Normal forms on one region. ``steps`` is kept between attempts."""
+    """Normal forms on one region. ``steps`` is kept between attempts; ``operations``
+    are the primitives of which more than a symmetry is used (`kernels.OPERATIONS`)."""
 
-    def __init__(self, ring: Ring, facts: Facts, steps: dict[Any, Fraction]) -> None:
+    def __init__(
+        self,
+        ring: Ring,
+        facts: Facts,
+        steps: dict[Any, Fraction],
+        operations: Mapping[str, Callable[..., Any]],
+    ) -> None:
         self.ring, self.facts, self.steps = ring, facts, steps
+        self.operations = operations
         self.values: dict[str, Frac] = {}
         self.whole: frozenset[tuple[str, str]] = frozenset()  # keys of integer inputs
         self.known: Known = {}
@@ -103,8 +103,8 @@ class Normal:
         return self.ring.const(value)
 
     def operation(self, op: str) -> Callable[..., Any]:
-        if op in OPERATIONS:
-            return partial(OPERATIONS[op], self)
+        if op in self.operations:
+            return partial(self.operations[op], self)
         row = primitive(op)
         if not row.params:
             raise NotImplementedError("infinity")
@@ -328,7 +328,7 @@ class Normal:
         logarithm = self._kernel_log(base)
         if logarithm is not None:
             return self.exp(self.ring.mul(self.ring.const(power), logarithm))
-        plain = denested(self, base) if power.denominator == 2 else None
+        plain = self._denested(base) if power.denominator == 2 else None
         if plain is not None:
             return self.ring.power(plain, int(2 * power))
         key = ("root", str(base))
@@ -338,6 +338,44 @@ class Normal:
             self.ring.relate(key, step.denominator, base)
             self.facts.by_nature.add(self.ring.found[key])
         return self.ring.power(self.ring.whole(generator), int(power / step))
+
+    def _denested(self, base: Poly) -> Frac | None:
+        """The square root of ``a + b``, where ``b`` holds a root and ``a**2 - b**2`` is
+        the square of a ``c``: ``sqrt((a + c) / 2) + sign(b) * sqrt((a - c) / 2)``."""
+        ring, half = self.ring, Fraction(1, 2)
+        degrees = base.degrees()
+        for number in reversed(ring.relations):
+            power, below = ring.relations[number]
+            if power != 2 or degrees[number] != 1:
+                continue
+            slope = base.derivative(number)
+            rest = base - slope * ring.gens[number]
+            root = self._square_root(ring.lower(rest * rest - slope * slope * below))
+            if root is None:
+                continue
+            halves = [
+                ring.mul(ring.const(half), ring.whole(part))
+                for part in (rest + root, rest - root)
+            ]
+            first, second = (self.rational_power(part, half) for part in halves)
+            if self.sign(ring.whole(slope)) < 0:
+                return ring.sub(first, second)
+            return ring.add(first, second)
+        return None
+
+    def _square_root(self, poly: Poly) -> Poly | None:
+        if poly.is_zero():
+            return None
+        number, parts = self.ring.factor(poly)
+        if number < 0 or any(exponent % 2 for _, exponent in parts):
+            return None
+        above, below = isqrt(int(number.p)), isqrt(int(number.q))
+        if above * above != number.p or below * below != number.q:
+            return None
+        root = self.ring.const(Fraction(above, below)).num
+        for factor, exponent in parts:
+            root *= factor ** (exponent // 2)
+        return root
 
     def step(self, key: object, wanted: Fraction) -> Fraction:
         """The unit in which a kernel is counted; smaller ones start all over."""
@@ -420,50 +458,3 @@ class Normal:
             return self.rational_power(value, Fraction(1, 3))
         root = self.rational_power(self.ring.neg(value), Fraction(1, 3))
         return self.ring.neg(root)
-
-    def gamma(self, value: Frac) -> Frac:
-        """Through its logarithm where the argument is positive."""
-        sign = self.facts.sign(value.num), self.facts.sign(value.den)
-        if sign in ((1, 1), (-1, -1)):
-            return self.exp(shifted(self, "lgamma", (value,)))
-        return self.opaque("gamma", (value,))
-
-
-def _comparison(*signs: int) -> Callable[[Normal, Frac, Frac], bool]:
-    """The comparison that holds where the difference has one of some signs."""
-    return lambda n, a, b: n.order(n.ring.sub(a, b)) in signs
-
-
-OPERATIONS: Mapping[str, Callable[..., Any]] = {
-    "pi": lambda n: n.pi(),
-    "lt": _comparison(-1),
-    "le": _comparison(-1, 0),
-    "gt": _comparison(1),
-    "ge": _comparison(1, 0),
-    "eq": _comparison(0),
-    "ne": _comparison(-1, 1),
-    "and": lambda n, a, b: n.decided(a) and n.decided(b),
-    "or": lambda n, a, b: n.decided(a) or n.decided(b),
-    "not": lambda n, a: not n.decided(a),
-    "add": lambda n, a, b: n.ring.add(a, b),
-    "sub": lambda n, a, b: n.ring.sub(a, b),
-    "mul": lambda n, a, b: n.ring.mul(a, b),
-    "div": lambda n, a, b: n.ring.div(a, b),
-    "neg": lambda n, a: n.ring.neg(a),
-    "pow": lambda n, a, b: n.power(a, b),
-    "square": lambda n, a: n.ring.power(a, 2),
-    "exp": lambda n, a: n.exp(a),
-    "log": lambda n, a: n.log(a),
-    "sqrt": lambda n, a: n.rational_power(a, Fraction(1, 2)),
-    "cbrt": lambda n, a: n.cube_root(a),
-    "sin": lambda n, a: cos_sin(n, a)[1],
-    "cos": lambda n, a: cos_sin(n, a)[0],
-    "asin": arc_sine,
-    "acos": arc_cosine,
-    "atan": arc_tangent,
-    "atan2": arc_of_pair,
-    "gamma": lambda n, a: n.gamma(a),
-    "lgamma": lambda n, a: shifted(n, "lgamma", (a,)),
-    "digamma": lambda n, a: shifted(n, "digamma", (a,)),
-    "polygamma": lambda n, m, a: shifted(n, "polygamma", (m, a)),
-}

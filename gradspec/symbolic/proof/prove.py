@@ -33,6 +33,7 @@ from gradspec.ir.walk import deep, expand, names, nodes, substitute
 from gradspec.primitives.lookup import elementary, formula, is_primitive, primitive
 from gradspec.symbolic.breaks import RELATIONS, bounds, conjuncts, tightened
 from gradspec.symbolic.limit import Effort
+from gradspec.symbolic.proof.kernels import OPERATIONS
 from gradspec.symbolic.proof.normal import Empty, Normal, Refine, Split
 from gradspec.symbolic.proof.ring import Facts, Frac, Poly, Ring, TooLarge, Undefined
 
@@ -95,7 +96,7 @@ class Region:
 
     def __init__(self, ring: Ring, facts: Facts, steps: dict[Any, Fraction]) -> None:
         self.ring, self.facts, self.steps = ring, facts, steps
-        self.normal = Normal(ring, facts, steps)
+        self.normal = Normal(ring, facts, steps, OPERATIONS)
         self.is_border = False
 
     def part(self, poly: Poly) -> Region:

@@ -65,7 +65,7 @@ class Frac:
 
     @property
     def key(self) -> str:
-        """The same text for the same fraction."""
+        """A text that equal fractions share."""
         return f"{self.num} / {self.den}"
 
 

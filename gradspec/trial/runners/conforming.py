@@ -152,7 +152,7 @@ def emptied(case: Case, inputs: list[Any]) -> list[Any]:
 
 
 def elsewhere(case: Case) -> Case:
-    """The same call with other statics. Integers may be sizes of axes, which stay."""
+    """The call with other statics. Integers may be sizes of axes, which stay."""
     kept = int if case["axes"] else ()
     statics = {
         name: value if isinstance(value, kept) else value + 1

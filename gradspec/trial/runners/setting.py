@@ -112,7 +112,7 @@ class Setting:
         return self.made(*self.among(self.inputs, floats))
 
     def tuple_of(self, *floats: Any) -> tuple[Any, ...]:
-        """The same as a tuple."""
+        """The outputs as a tuple."""
         return tuple(self.outputs(*floats))
 
     def weighed(self, *inputs: Any) -> Any:
@@ -128,7 +128,8 @@ class Setting:
         return self.weighed_outputs(self.outputs(*floats))
 
     def whole(self, *tensors: Any) -> Any:
-        """The same of all inputs, then of the cotangents: nothing is closed over."""
+        """Cotangents times outputs, of all inputs, then of the cotangents: nothing is
+        closed over."""
         here = copy.copy(self)
         here.inputs = list(tensors[: len(self.inputs)])
         here.upstream = list(tensors[len(self.inputs) :])
