@@ -25,7 +25,7 @@ from gradspec.derive.chain import Underivable
 from gradspec.derive.indexed import indexed_cotangents
 from gradspec.derive.vjp import cotangents
 from gradspec.ir.elements import OutOfRange, element, places
-from gradspec.ir.expr import ZERO, Apply, Expr, Idx, Reduce, Ref, show
+from gradspec.ir.expr import Apply, Expr, Idx, Reduce, Ref, show
 from gradspec.ir.rule import (
     AccuracyLoss,
     CheckedRule,
@@ -70,7 +70,11 @@ from gradspec.stabilise.names import (
     without_calls,
     without_dead_locals,
 )
-from gradspec.stabilise.product import with_ordered_products, with_vanishing_products
+from gradspec.stabilise.product import (
+    signs,
+    with_ordered_products,
+    with_vanishing_products,
+)
 from gradspec.stabilise.reductions import IndexedProposals
 from gradspec.stabilise.rewriting import Search
 from gradspec.stabilise.sampling import (
@@ -82,7 +86,6 @@ from gradspec.stabilise.sampling import (
 )
 from gradspec.stabilise.series import with_series
 from gradspec.stabilise.tips import with_tips
-from gradspec.symbolic.breaks import bounds
 from gradspec.symbolic.limit import Effort
 
 _ROUNDS = 3
@@ -124,10 +127,9 @@ def stabilise(checked: CheckedRule, effort: Effort | None = None) -> CheckedRule
 def _with_tips(rule: Rule) -> Rule:
     """The rule with derived gradients that are 0 at tips of norms."""
     values = {let.name: let for let in rule.forward}
-    found = (bound for assume in rule.assumes for bound in bounds(assume.condition))
-    positive = frozenset(b.variable for b in found if (b.op, b.value) == ("gt", ZERO))
+    known = signs(rule)
     backward = (
-        replace(entry, value=with_tips(entry.value, values, positive=positive))
+        replace(entry, value=with_tips(entry.value, values, signs=known))
         if isinstance(entry, Derived)
         else entry
         for entry in rule.backward
@@ -169,6 +171,7 @@ class _Stabiliser:
         self._original = original
         self._is_elementwise = rule.is_elementwise
         self._search = Search(self._holds)
+        self._without_nan = partial(with_vanishing_products, known=signs(rule))
         self._proposals: Proposals | IndexedProposals
         if rule.is_elementwise:
             self._proposals = Proposals(self._search, rule)
@@ -251,7 +254,7 @@ class _Stabiliser:
         if self._is_elementwise:
             choice = self._mended(contest, of, choice)
         elif of.is_derived and choice.selected.lost:
-            mended = with_vanishing_products(contest.trials, choice.selected)
+            mended = self._without_nan(contest.trials, choice.selected)
             choice = contest.choose(self._counted(mended), choice.selected)
         choice = choice.settled()
         self._record(of, contest, choice)
@@ -286,7 +289,7 @@ class _Stabiliser:
 
     def _mended(self, contest: Contest, of: Quantity, choice: Choice) -> Choice:
         """Further candidates for a form still bad: reordered products, a series."""
-        for mend in (with_vanishing_products, with_ordered_products, with_series):
+        for mend in (self._without_nan, with_ordered_products, with_series):
             self._plain[of.name] = choice.selected.form
             if choice.is_good:
                 continue

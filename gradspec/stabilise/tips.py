@@ -9,13 +9,14 @@ divisors stay: at an infinite slope the result is that of IEEE 754.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeAlias
 
 from gradspec.derive.normal_form import is_zero
 from gradspec.derive.scopes import replaced
+from gradspec.derive.simplify import straightened
 from gradspec.ir.expr import (
     ONE,
     ZERO,
@@ -23,26 +24,30 @@ from gradspec.ir.expr import (
     Const,
     Expr,
     Reduce,
-    Ref,
     Select,
     apply,
     const,
 )
 from gradspec.ir.rule import Let
 from gradspec.ir.tidy import fold, tidy
-from gradspec.ir.walk import children, nodes, with_children
+from gradspec.ir.walk import children, names, nodes, with_children
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.names import Scope, inlined, unify
 from gradspec.stabilise.product import (
+    NO_SIGNS,
     NORM,
     Product,
+    Signs,
     base_of_square,
+    divisors,
     is_positive,
     multiplied,
     product,
+    signed,
 )
 
 _HALF = const(Fraction(1, 2))
+_NO_FACTORS = Product()
 
 
 def norm(expr: Expr) -> tuple[Reduce, Expr] | None:
@@ -64,28 +69,19 @@ def with_tips(
     expr: Expr,
     values: Mapping[str, Let],
     is_derived: bool = True,
-    positive: frozenset[str] = frozenset(),
+    signs: Signs = NO_SIGNS,
 ) -> Expr:
     """A gradient that is 0 at the tips of norms; ``values`` are the locals that it
-    uses, ``positive`` names are never 0. In a declared gradient only roots of sums of
-    squares over an index are seen.
+    uses, names with ``signs`` are never negative, and never 0 if the sign is True. In a
+    declared gradient only roots of sums of squares over an index are seen.
     """
-    tips = _Tips(values, is_derived, positive)
-    if all(tips.cone(divisor) is None for divisor in {*_divisors(expr)}):
+    tips = _Tips(values, is_derived, signs)
+    if all(tips.cone(divisor) is None for divisor in {*divisors(expr)}):
         return expr
     made = tips.run(expr)
     selects = [node for node in nodes(made) if isinstance(node, Select)]
     mended = {node.other for node in selects if node == _safe(node.other)}
-    return made if mended.isdisjoint(_divisors(made)) else expr  # NaN would be left
-
-
-def _divisors(expr: Expr) -> Iterator[Expr]:
-    for node in nodes(expr):
-        match node:
-            case Apply(op="div", args=(_, below)):
-                yield from product(below).above
-            case Apply(op="rsqrt" | "pow", args=(a, *_)):
-                yield a
+    return made if mended.isdisjoint(divisors(made)) else expr  # NaN would be left
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +103,8 @@ class _Cone:
         match expr:
             case Apply(op="sub", args=(a, b)):
                 forms.append(apply("sub", b, a))
-        pairs = ((part, form) for part in self.parts for form in forms)
-        return any(unify(*pair, self.bound) is not None for pair in pairs)
+        pieces = [product(part).above for part in self.parts]
+        return any(_places(p, [form], self.bound) for p in pieces for form in forms)
 
 
 def _size(expr: Expr) -> _Cone:
@@ -134,9 +130,11 @@ def _cone(expr: Expr) -> _Cone | None:
             return found and found.power(exponent)
         case Apply(op="mul", args=(Select(then=a), Apply(op="sqrt"))):
             return _cone(a)  # a norm times its scale
-        case Apply(op="mul", args=(a, b)) if is_positive(a):
-            return _cone(b)
-        case Apply(op="mul" | "div", args=(a, b)) if is_positive(b):
+        case Apply(op="mul", args=(a, b)) if is_positive(a, True):
+            return _weighted(a, _cone(b))
+        case Apply(op="mul", args=(a, b)) if is_positive(b, True):
+            return _weighted(b, _cone(a))
+        case Apply(op="div", args=(a, b)) if is_positive(b):
             return _cone(a)
         case Apply(op="add", args=(a, b)):
             return _joined(_cone(a), _cone(b))
@@ -146,6 +144,19 @@ def _cone(expr: Expr) -> _Cone | None:
             return found and replace(found, bound=found.bound | indices)
         case _:
             return None
+
+
+def _weighted(weight: Expr, cone: _Cone | None) -> _Cone | None:
+    """The cone of its parts times a weight of theirs, which may be 0 too: ``w * x`` for
+    ``w * x**2`` and for ``w**2 * x**2``. Its degree in the weight is no larger.
+    """
+    if cone is None or not names(weight):
+        return cone if is_positive(weight) else None
+    root = base_of_square(weight)
+    if not _is_at_least(cone.degree, 1 if root is None else 2):
+        return None
+    parts = tuple(apply("mul", root or weight, part) for part in cone.parts)
+    return replace(cone, parts=parts)
 
 
 def _joined(one: _Cone | None, other: _Cone | None) -> _Cone | None:
@@ -222,19 +233,20 @@ def _order_of_product(found: Product, cone: _Cone) -> _Order:
 
 def _places(pieces: tuple[Expr, ...], factors: list[Expr], bound: Scope) -> list[int]:
     """The places of an instance of the pieces among the factors; none if there is no
-    such instance.
+    such instance. A positive piece may be missing.
     """
     values: dict[str, Expr] = {}
     places: list[int] = []
-    for piece in pieces:
+    for piece in sorted(pieces, key=is_positive, reverse=True):
         for place, factor in enumerate(factors):
-            found = unify(replaced(piece, values), factor, bound)
+            found = unify(straightened(replaced(piece, values), {}), factor, bound)
             if place not in places and found is not None:
                 places.append(place)
                 values |= found
                 break
         else:
-            return []
+            if not is_positive(piece):
+                return []
     return places
 
 
@@ -251,26 +263,33 @@ def _is_at_least(degree: Expr, least: int, strictly: bool = False) -> bool:
 class _Tips:
     values: Mapping[str, Let]
     is_derived: bool
-    positive: frozenset[str]
+    signs: Signs
 
-    def run(self, expr: Expr) -> Expr:
+    def run(self, expr: Expr, outer: Product = _NO_FACTORS) -> Expr:
+        """The expression with guards; the ``outer`` factors multiply it."""
         if isinstance(expr, Apply) and expr.op in ("mul", "div"):
             found = product(expr)
             if expr not in found.above:  # a norm times its scale
-                made = self._product(found)
+                made = self._product(found, outer)
                 return expr if made == found else made.expr()
-        return with_children(expr, tuple(map(self.run, children(expr))))
+        linear = ("sum", "mean", "add", "sub", "neg")
+        is_linear = isinstance(expr, Reduce | Apply) and expr.op in linear
+        inner = outer if is_linear or isinstance(expr, Select) else _NO_FACTORS
+        return with_children(expr, tuple(self.run(c, inner) for c in children(expr)))
 
-    def _product(self, found: Product) -> Product:
+    def _product(self, found: Product, outer: Product) -> Product:
         """The product with 1 in place of divisors that are 0 at a tip; a NaN stays. A
         divisor is applied to the last factor with an index that it lacks (an entry of
         the vector), so that the product of a tiny norm's inverse with the rest does not
         overflow.
         """
-        sides = (tuple(map(self._whole, side)) for side in (found.above, found.below))
-        whole = Product(found.number, *sides)
+        own, below = (tuple(map(self._whole, x)) for x in (found.above, found.below))
+        whole = outer.times(Product(found.number, own, below))
         zeros = [factor for factor in found.below if self._is_tip(factor, whole)]
-        above = [self._power(self.run(factor), whole) for factor in found.above]
+        above = []
+        for n, factor in enumerate(found.above):
+            rest = outer.times(Product(above=own[:n] + own[n + 1 :], below=below))
+            above.append(self._power(self.run(factor, rest), whole))
         for zero in zeros:
             _divide(above, _safe(zero))
         below = tuple(self.run(f) for f in found.below if f not in zeros)
@@ -298,12 +317,10 @@ class _Tips:
         """The cone at whose tip a divisor is 0; None if there is none."""
         value = self._whole(divisor)
         cone = _cone(value) if self.is_derived or norm(value) else None
-        parts = () if cone is None else cone.parts
-        used = {part.name for part in parts if isinstance(part, Ref)}
-        return cone if used.isdisjoint(self.positive) else None
+        return None if cone is None or any(map(is_positive, cone.parts)) else cone
 
     def _whole(self, expr: Expr) -> Expr:
-        return tidy(inlined(expr, self.values, Scope()))
+        return signed(tidy(inlined(expr, self.values, Scope())), self.signs)
 
 
 def _safe(divisor: Expr) -> Expr:

@@ -21,8 +21,8 @@ from tests.stabilise.rules import stable, texts
 
 def values(rule: Rule, name: str, given: Mapping[str, Any]) -> list[float]:
     """The elements of an output or cotangent in float32, as a target evaluates them."""
-    sizes = {"n": len(given["x"])}
     integers = {k: v for k, v in given.items() if isinstance(v, int)}
+    sizes = {"n": len(given["x"]), "k": len(given.get("w", ())), **integers}
     scalars = unroll(rule, sizes, integers, EVALUATED).rule
     columns: dict[str, Any] = {}
     for key, value in given.items():

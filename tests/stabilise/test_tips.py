@@ -47,6 +47,64 @@ def test_a_p_norm_has_the_gradient_0_at_0(p: float) -> None:
     assert found == [0.0, 0.0]
 
 
+WEIGHTED: Mapping[str, tuple[str, str, Mapping[str, Any], list[float]]] = {
+    "weights that may be 0": (
+        "f(x[n], w[n]) -> y:\n    assume w[j] >= 0\n    y = sqrt(sum(w[j] * x[j]**2 for j))",
+        *("dx", {"x": [0.0, 4.0], "w": [2.0, 0.0], "dy": 1.0}, [0.0, 0.0]),
+    ),
+    "their own gradient, infinite where one leaves 0": (
+        "f(x[n], w[n]) -> y:\n    assume w[j] >= 0\n    y = sqrt(sum(w[j] * x[j]**2 for j))",
+        *("dw", {"x": [3.0, 4.0], "w": [0.0, 0.0], "dy": 1.0}, [np.inf, np.inf]),
+    ),
+    "weights above 0": (
+        "f(x[n], w[n]) -> y:\n    assume w[j] > 0\n    y = sqrt(sum(w[j] * x[j]**2 for j))",
+        *("dw", {"x": [0.0, 0.0], "w": [2.0, 1.0], "dy": 1.0}, [0.0, 0.0]),
+    ),
+    "a root that is too steep for a limit": (
+        "f(x[n], w[n]) -> y:\n    assume w[j] >= 0\n    y = sum(w[j] * x[j]**2 for j)**0.25",
+        *("dx", {"x": [0.0, 0.0], "w": [2.0, 1.0], "dy": 1.0}, [np.nan, np.nan]),
+    ),
+    "windows": (
+        "f(x[n], w[k], m: static int) -> y[m]:\n    assume w[j] >= 0\n    y[i] = sqrt(sum(w[j] * x[i + j]**2 for j))",
+        *(
+            "dx",
+            {"x": [0.0, 0.0, 3.0], "w": [1.0, 4.0], "m": 2, "dy": [1.0, 1.0]},
+            [0.0, 0.0, 2.0],
+        ),
+    ),
+    "windows of weights above 0": (
+        "f(x[n], w[k], m: static int) -> y[m]:\n    assume w[j] > 0\n    y[i] = sqrt(sum(w[j] * x[i + j]**2 for j))",
+        *(
+            "dx",
+            {"x": [0.0, 0.0, 3.0], "w": [1.0, 4.0], "m": 2, "dy": [1.0, 1.0]},
+            [0.0, 0.0, 2.0],
+        ),
+    ),
+    "windows of squared weights": (
+        "f(x[n], w[k], m: static int) -> y[m]:\n    y[i] = sqrt(sum(w[j]**2 * x[i + j]**2 for j))",
+        *(
+            "dw",
+            {"x": [0.0, 0.0, 3.0], "w": [1.0, -2.0], "m": 2, "dy": [1.0, 1.0]},
+            [0.0, -3.0],
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_a_weighted_norm_has_a_tip_where_all_terms_are_0(name: str) -> None:
+    text, gradient, given, expected = WEIGHTED[name]
+    found = values(stable(f"rule {text}\n").rule, gradient, given)
+    assert found == pytest.approx(expected, nan_ok=True)
+
+
+def test_a_factor_that_is_0_wins_over_an_overflow_not_over_a_pole() -> None:
+    rule = stable("rule f(x, y) -> z:\n    z = (x**2 + y**2)**0.25\n").rule
+    machine = Machine({n: np.float32([v]) for n, v in (("x", 0), ("y", 0), ("dz", 1))})
+    for name in ("dx", "dy"):
+        assert np.isnan(machine.run(closed_cotangents(rule)[name])).all()
+
+
 def test_exponentials_outside_of_a_sum_do_not_overflow() -> None:
     text = (
         "rule f(x[..., n], s) -> y[..., n]:\n"
