@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import operator
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from itertools import combinations
 from typing import Any
@@ -59,33 +60,39 @@ def checking_axes(
     """
     names = tuple(kinds)
     statics = [(n, k) for k, n in enumerate(names) if kinds[n] in ("whole", "known")]
+    named = {n: pattern.removeprefix("...").split() for n, pattern in axes.items()}
+    counts = Counter(axis for own in named.values() for axis in own)
+    counts.update(n for n, _ in statics)
     patterns = []
-    for name, pattern in axes.items():
-        named = pattern.removeprefix("...").split()
-        own = [(axis, int(axis) if axis.isdigit() else None) for axis in named]
-        patterns.append((names.index(name), pattern.startswith("..."), own))
+    for name, own in named.items():
+        ends = [(axis, k - len(own)) for k, axis in enumerate(own)]
+        shared = [pair for pair in ends if counts[pair[0]] > 1 or pair[0].isdigit()]
+        has_batch = axes[name].startswith("...")
+        patterns.append((names.index(name), has_batch, len(own), tuple(shared)))
+    numbers = {axis: int(axis) for axis in counts if axis.isdigit()}
 
     def check(inputs: tuple[Any, ...]) -> None:
-        sizes = {n: inputs[k] for n, k in statics}
-        for place, has_batch, named in patterns:
+        sizes = dict(numbers)
+        for name, place in statics:
+            sizes[name] = inputs[place]
+        for place, has_batch, count, shared in patterns:
             shape = inputs[place].shape
-            first = len(shape) - len(named)
-            fits = first == 0 or (first > 0 and has_batch)
-            own = shape[first:] if fits else ()
-            for (axis, fixed), size in zip(named, own, strict=False):
-                wanted = sizes.setdefault(axis, size) if fixed is None else fixed
-                fits = fits and size == wanted
+            rank = len(shape)
+            fits = rank == count or (rank > count and has_batch)
+            for axis, end in shared if fits else ():
+                fits = fits and sizes.setdefault(axis, shape[end]) == shape[end]
             if not fits:
-                name = names[place]
-                words = axes[name].split()
-                known = [
-                    f"{n} = {sizes[n]}" for n in dict.fromkeys(words) if n in sizes
-                ]
-                raise ValueError(
-                    f"{rule}: {name} must have the shape [{', '.join(words)}]"
-                    f"{' with ' * bool(known)}{', '.join(known)}, not {tuple(shape)}"
-                    f"{'' if words else ': it has rank 0'}"
-                )
+                raise misshapen(names[place], shape, sizes)
+
+    def misshapen(name: str, shape: Any, sizes: Mapping[str, Any]) -> ValueError:
+        words = axes[name].split()
+        known = [f"{n} = {sizes[n]}" for n in dict.fromkeys(named[name]) if n in sizes]
+        told = [text for text in known if not text[0].isdigit()]
+        return ValueError(
+            f"{rule}: {name} must have the shape [{', '.join(words)}]"
+            f"{' with ' * bool(told)}{', '.join(told)}, not {tuple(shape)}"
+            f"{'' if words else ': it has rank 0'}"
+        )
 
     return check
 
