@@ -191,3 +191,16 @@ def outer_sum(
     if out[0] != a[-1]:
         first, second = second, first
     return f"{first.text}, {second.text}", ""
+
+
+def kept_column(node: arrays.RankedNode, part: Text, column: str) -> Text | None:
+    """A product with a vector whose axis of size 1 stays, where ``node`` puts it back:
+    the text ends with ``column``, which removes it.
+    """
+    match node:
+        case arrays.Expand(arg=arrays.Einsum(), axes=(-1,)) if part.text.endswith(
+            column
+        ):
+            return Text(part.text.removesuffix(column)[1:-1], PRODUCT)
+        case _:
+            return None

@@ -80,6 +80,7 @@ class Dialect:
         variants: other spellings of a primitive where certain arguments are numbers.
         static_power: a power whose exponent is a number unknown at compile time.
         of_numbers: operations on axes that take numbers in the place of arrays.
+        root_of_size: the square root of a size ``{x}``, where that is a Python number.
     """
 
     target: str
@@ -92,19 +93,21 @@ class Dialect:
     variants: Callable[[Op, tuple[bool, ...]], Template | None] = lambda *_: None
     static_power: Runtime | None = None
     of_numbers: tuple[type[RankedNode], ...] = ()
+    root_of_size: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
     """The scope of an expression: ``scalars`` are the names that hold Python
-    numbers, ``integers`` those that hold integers, ``like`` names a floating tensor.
-    Imports go to ``page``.
+    numbers, ``integers`` those that hold integers, ``sizes`` those that hold sizes of
+    axes, ``like`` names a floating tensor. Imports go to ``page``.
     """
 
     dialect: Dialect
     page: Page
     scalars: frozenset[str] = frozenset()
     integers: frozenset[str] = frozenset()
+    sizes: frozenset[str] = frozenset()
     like: str = "x"
 
 
@@ -120,7 +123,8 @@ def scope_of(
         dialect = replace(dialect, to_float=to_float, lift=lift)
         like = program.tensors[0].name
     integers = program.integers | program.positions
-    return Scope(dialect, page, program.numbers, integers, like)
+    sizes = program.numbers & {size.name for size in program.sizes}
+    return Scope(dialect, page, program.numbers, integers, sizes, like)
 
 
 def render(expr: Expr, scope: Scope) -> str:
@@ -192,6 +196,9 @@ def _choice(parts: list[Text], scope: Scope) -> Text:
 
 
 def _operation(node: Op, parts: list[Text], scope: Scope) -> Text:
+    if scope.dialect.root_of_size and _is_root_of_size(node, scope):
+        text = scope.dialect.root_of_size.replace("{x}", parts[0].text)
+        return Text(text, POWER, True)
     scalar = all(part.is_scalar for part in parts) and is_safe(node)
     spelling = primitive(node.primitive).spellings["python"] if scalar else None
     if not scalar:
@@ -218,6 +225,15 @@ def _operation(node: Op, parts: list[Text], scope: Scope) -> Text:
             return Text(f"{called}({', '.join(part.text for part in parts)})", ATOM)
         case _:
             raise AssertionError(f"{node.primitive} was not expanded: {spelling}")
+
+
+def _is_root_of_size(node: Op, scope: Scope) -> bool:
+    """True of ``sqrt(n)``: a size is positive, or 0, as a static may not be."""
+    match node:
+        case Op("sqrt", (Name(id=name),)):
+            return name in scope.sizes
+        case _:
+            return False
 
 
 def _lifted(

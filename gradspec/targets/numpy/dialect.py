@@ -7,6 +7,7 @@ from gradspec.plan.program import Operators
 from gradspec.targets.axes import (
     called,
     is_over_batch,
+    kept_column,
     matrix_product,
     new_axes,
     places,
@@ -32,7 +33,8 @@ def ranked(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> Te
         case arrays.Reduce(op=op, axes=axes, keep=keep):
             return Text(_reduce(op, parts[0], axes, keep, page), ATOM)
         case arrays.Expand(axes=axes):
-            return Text(new_axes(parts[0], axes), ATOM)
+            column = kept_column(node, parts[0], _COLUMN)
+            return column or Text(new_axes(parts[0], axes), ATOM)
         case arrays.LogSoftmax(axis=axis):
             function = page.axes("logsumexp")
             total = f"{function}({parts[0].text}, axis={axis}, keepdims=True)"
@@ -72,6 +74,9 @@ def _reduce(op: str, arg: Text, axes: tuple[int, ...], keep: bool, page: Page) -
     return f"{arg.within(ATOM)}.{op}(axis={axis}{keeping})"
 
 
+_COLUMN = "[..., 0]"
+
+
 def _einsum(node: arrays.Einsum, parts: tuple[Text, ...], page: Page) -> Text:
     texts = [part.text for part in parts]
     if len(parts) == 1 and not node.output:
@@ -90,7 +95,7 @@ def _einsum(node: arrays.Einsum, parts: tuple[Text, ...], page: Page) -> Text:
     left = _operand(parts[product.left], product.is_left_swapped, PRODUCT)
     if product.is_column:
         column = new_axes(parts[product.right], (-1,))
-        return Text(f"({left} @ {column})[..., 0]", ATOM)
+        return Text(f"({left} @ {column}){_COLUMN}", ATOM)
     right = _operand(parts[product.right], product.is_right_swapped, PRODUCT + 1)
     return Text(f"{left} @ {right}", PRODUCT)
 
@@ -108,6 +113,7 @@ DIALECT = Dialect(
     target="numpy",
     where="np.where({c}, {x}, {y})",
     to_float="{x}.astype({like}.dtype)",
+    root_of_size="{x}**0.5",
     lift="np.asarray({x}, {like}.dtype)",
     untyped=("{x}.astype(np.float64)", "np.asarray({x})"),
     ranked=ranked,

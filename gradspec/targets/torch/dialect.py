@@ -15,6 +15,7 @@ from gradspec.primitives.row import Template
 from gradspec.targets.axes import (
     called,
     inner_product,
+    kept_column,
     matrix_product,
     new_axes,
     outer_sum,
@@ -44,6 +45,8 @@ def ranked(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> Te
     """The operation as text."""
     if isinstance(node, arrays.Einsum):
         return einsum(node, parts, scope.page)
+    if column := kept_column(node, parts[0], _COLUMN):
+        return column
     return Text(_written(node, parts, scope.like, scope.page), ATOM)
 
 
@@ -231,6 +234,7 @@ DIALECT = Dialect(
     where="torch.where({c}, {x}, {y})",
     to_float="{x}.to({like}.dtype)",
     lift=_NUMBER,
+    root_of_size="{x}**0.5",
     lifts=_lifts,
     variants=_variants,
     untyped=("{x}.to(torch.get_default_dtype())", "torch.scalar_tensor({x})"),

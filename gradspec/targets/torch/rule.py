@@ -295,10 +295,22 @@ def _pullback(program: Program, page: Page, trace: bool) -> Lines:
         found.append(text)
     while found[-1] == "None":
         found.pop()
+    body = _without_repeated_conditions(body)
     body.append(f"return {', '.join(found)}")
     asked = [conditions.needs]
     first = conditions.needs if marked(asked, body) == asked else "_"
     return _method("pullback", [first, *kept, *program.cotangents], "", body)
+
+
+def _without_repeated_conditions(lines: Lines) -> Lines:
+    """The lines; a block goes on where the next one has the same condition."""
+    joined: Lines = []
+    last = ""
+    for line in lines:
+        if line.startswith(" ") or line != last:
+            joined.append(line)
+        last = last if line.startswith(" ") else line
+    return joined
 
 
 def _nothing(program: Program) -> Lines:
