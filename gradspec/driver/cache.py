@@ -20,7 +20,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, dataclass
 from functools import cache
 from importlib import metadata
@@ -43,6 +43,7 @@ from gradspec.ir.plain import Foreign
 from gradspec.ir.rule import CheckedRule, Verdict
 from gradspec.options import Options
 from gradspec.source import Source
+from gradspec.targets import TARGETS
 from gradspec.targets.target import Emitted
 from gradspec.trial import loading
 
@@ -131,9 +132,10 @@ class Shelf:
         return self.path / f"{digest(f'{tool()} {name}')}.json"
 
 
-def files() -> Shelf | None:
-    """The memo of compiled files; None where the cache is turned off."""
-    return _shelf("results", 4000)
+def files(targets: Iterable[str] = ()) -> Shelf | None:
+    """The memo of compiled files; None where the cache is turned off, and for targets
+    of other packages, whose changes are not seen."""
+    return _shelf("results", 4000) if {*targets} <= {*TARGETS} else None
 
 
 def rules() -> Shelf | None:
@@ -178,7 +180,7 @@ def load(
         found = from_plain(data["result"], tuple(sources), options.report)
         return found if is_result_of(found, source, below, options) else None
 
-    shelf = files()
+    shelf = files(options.targets)
     if shelf is None:
         return None
     return shelf.get(key(source, below, options), result)
@@ -192,7 +194,7 @@ def store(
     imports: Mapping[str, Source],
 ) -> None:
     """Keep a result."""
-    shelf = files()
+    shelf = files(options.targets)
     if shelf is None:
         return
     others = sorted(imports.items())

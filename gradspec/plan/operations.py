@@ -260,8 +260,10 @@ def _negated(value: Expr) -> Expr | None:
 # --- primitives that a target lacks -----------------------------------------------------
 
 
-def expander(target: str, numbers: frozenset[str]) -> Callable[[Expr], Expr]:
-    """A function that expands, recursively, the primitives that ``target`` spells by a
+def expander(
+    spellings: Mapping[str, rows.Spelling], numbers: frozenset[str]
+) -> Callable[[Expr], Expr]:
+    """A function that expands, recursively, the primitives that are spelled by a
     formula, and folds constants. ``numbers`` are the names of Python numbers.
     """
 
@@ -275,11 +277,11 @@ def expander(target: str, numbers: frozenset[str]) -> Callable[[Expr], Expr]:
     def expanded(value: Expr) -> Expr:
         if not isinstance(value, Op):
             return value
-        row = primitive(value.primitive)
-        spelling = row.spellings.get(target)
+        spelling = spellings.get(value.primitive)
         if not isinstance(spelling, rows.Expand) or is_number(value, numbers):
             return value
-        holes = dict(zip(row.params, value.args, strict=True))
+        params = primitive(value.primitive).params
+        holes = dict(zip(params, value.args, strict=True))
         fixed = {p for p, arg in holes.items() if is_number(arg, numbers)}
         types = Types(frozenset(fixed), frozenset(), frozenset())
         return expand(substitute(translate(formula(spelling.formula), types), holes))
@@ -287,12 +289,14 @@ def expander(target: str, numbers: frozenset[str]) -> Callable[[Expr], Expr]:
     return expand
 
 
-def missing(exprs: Iterable[Expr], target: str) -> tuple[tuple[str, str], ...]:
+def missing(
+    exprs: Iterable[Expr], spellings: Mapping[str, rows.Spelling]
+) -> tuple[tuple[str, str], ...]:
     """Primitives that the target does not support, each with the reason, in order."""
     found: dict[str, str] = {}
     for node in nodes(*exprs):
         if isinstance(node, Op):
-            spelling = primitive(node.primitive).spellings.get(target)
+            spelling = spellings.get(node.primitive)
             if spelling is None:
                 found[node.primitive] = "it has no such function"
             elif isinstance(spelling, rows.Missing):

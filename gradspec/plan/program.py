@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cache
 from typing import TypeAlias
 
 from gradspec.ir.rule import Input, Kind, Output
@@ -50,8 +49,8 @@ from gradspec.plan.sharing import (
     shared,
     tensor_gradients,
 )
-from gradspec.primitives.lookup import primitive, rows
-from gradspec.primitives.row import Runtime
+from gradspec.primitives.lookup import primitive
+from gradspec.primitives.row import Runtime, Spelling
 
 _FLOATS = (Kind.FLOAT, Kind.NOGRAD)
 
@@ -77,7 +76,7 @@ class Operators:
     """A target, as far as planning depends on it.
 
     Attributes:
-        target: key of its spellings in the table of primitives.
+        spellings: how it says each primitive that it has.
         reserved: names that the emitted text uses itself; a rule or an input that has one
             is refused (GS503), other variables are renamed.
         residuals: see :class:`Residuals`.
@@ -86,7 +85,7 @@ class Operators:
         by_slope: the target takes tangents, and transposes them to gradients.
     """
 
-    target: str
+    spellings: Mapping[str, Spelling]
     reserved: frozenset[str]
     residuals: Residuals = Residuals.ALL
     by_output: bool = False
@@ -298,8 +297,8 @@ def program(plan: RulePlan, operators: Operators) -> Program:
         plan = with_sizes(plan)
     plan = _with_residuals(plan, operators)
     numbers = _numbers(plan, operators)
-    reserved = operators.reserved | _functions(operators.target)
-    words = Words(expander(operators.target, numbers), reserved)
+    reserved = operators.reserved | _functions(operators)
+    words = Words(expander(operators.spellings, numbers), reserved)
     outputs = tuple(o.name for o in plan.outputs)
     behind = unnamed(backward(plan, words, operators.by_output))
     names_ = {let.name for let in plan.forward} - {*outputs}
@@ -354,10 +353,9 @@ def _inlined(statements: Iterable[Assign], value: Expr) -> Expr:
     return substitute(value, found)
 
 
-@cache
-def _functions(target: str) -> frozenset[str]:
+def _functions(operators: Operators) -> frozenset[str]:
     """Names of runtime functions, which an invented name must not shadow."""
-    spellings = (row.spellings.get(target) for row in rows())
+    spellings = operators.spellings.values()
     names = {s.name for s in spellings if isinstance(s, Runtime)}
     return frozenset(names | {"softmax", "log_softmax", "logsumexp"})
 

@@ -20,7 +20,7 @@ from gradspec.primitives import (
     table_operators,
     table_special,
 )
-from gradspec.primitives.row import Primitive
+from gradspec.primitives.row import Primitive, Spelling
 from gradspec.syntax import nodes
 from gradspec.syntax.parse import parse_expression
 
@@ -46,6 +46,13 @@ def primitive(name: str) -> Primitive:
 def rows() -> tuple[Primitive, ...]:
     """Every row, of what users can call and of what they cannot."""
     return tuple(_BY_NAME.values())
+
+
+def spellings(target: str) -> dict[str, Spelling]:
+    """How a target of gradspec's says each primitive that it has."""
+    return {
+        row.name: row.spellings[target] for row in rows() if target in row.spellings
+    }
 
 
 def is_primitive(name: str) -> bool:

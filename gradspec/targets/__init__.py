@@ -18,13 +18,16 @@ GROUP = "gradspec.targets"
 
 
 def outside_targets() -> tuple[str, ...]:
-    """The names of the targets that other installed packages offer."""
+    """The names of the targets that other installed packages offer: identifiers, since
+    modules go to a package of this name, other than those of gradspec's own."""
     from importlib.metadata import entry_points
 
-    return tuple(sorted({point.name for point in entry_points(group=GROUP)}))
+    names = {point.name for point in entry_points(group=GROUP)}
+    return tuple(sorted(name for name in names - {*TARGETS} if name.isidentifier()))
 
 
 def target_named(name: str) -> Target:
+    """The target of a name; ValueError if there is none."""
     if name in TARGETS:
         return cast("Target", import_module(f"gradspec.targets.{name}"))
     from importlib.metadata import entry_points

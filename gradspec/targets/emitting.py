@@ -35,7 +35,7 @@ def emit(
     found: list[Diagnostic] = [*_unplanned(plan)]
     rules: list[RulePlan] = []
     for rule in plan.rules:
-        faults = tuple(_faults(rule, target.OPERATORS))
+        faults = tuple(_faults(rule, name, target.OPERATORS))
         found += faults
         rules += [] if faults else [rule]
     programs = [program(rule, target.OPERATORS) for rule in rules]
@@ -58,10 +58,9 @@ def emit(
     return Outcome(module, tuple(found))
 
 
-def _faults(rule: RulePlan, operators: Operators) -> Iterable[Diagnostic]:
-    target = operators.target
+def _faults(rule: RulePlan, target: str, operators: Operators) -> Iterable[Diagnostic]:
     yield from _collisions(rule, target, operators.reserved)
-    for name, reason in missing([*_expressions(rule)], target):
+    for name, reason in missing([*_expressions(rule)], operators.spellings):
         yield error(
             "GS501",
             f"{rule.name} needs {name}, which {target} does not have: {reason}",

@@ -64,10 +64,10 @@ def _lifts(name: str, numbers: tuple[bool, ...]) -> tuple[bool, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """A target's spellings that the table of primitives does not contain.
+    """A target's spellings, and what the table of primitives does not contain.
 
     Attributes:
-        target: key of the table's spellings.
+        spellings: how it says each primitive that it has.
         where: with the places ``{c}``, ``{x}``, ``{y}``.
         to_float: ``{x}`` in the type of ``{like}``, the name of a floating tensor.
         lift: a tensor of a Python number ``{x}``, with ``{like}`` as above. Used for
@@ -83,7 +83,7 @@ class Dialect:
         root_of_size: the square root of a size ``{x}``, where that is a Python number.
     """
 
-    target: str
+    spellings: Mapping[str, Spelling]
     where: str
     to_float: str
     lift: str
@@ -209,7 +209,7 @@ def _operation(node: Op, parts: list[Text], scope: Scope) -> Text:
             spelling = spelling if is_known else scope.dialect.static_power or spelling
     parts = _integers(node, parts, scope)
     if spelling is None:
-        spelling = primitive(node.primitive).spellings[scope.dialect.target]
+        spelling = scope.dialect.spellings[node.primitive]
         parts = _lifted(node, spelling, parts, scope)
     match spelling:
         case Infix():

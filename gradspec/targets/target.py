@@ -125,12 +125,20 @@ class Target(Protocol):
     """The interface of a target, implemented by a module with these names."""
 
     @property
-    def OPERATORS(self) -> Operators: ...
+    def OPERATORS(self) -> Operators:
+        """What planning depends on, the spellings of primitives among it."""
+        ...
 
     @property
     def MODULES(self) -> Mapping[str, str]:
         """Import lines by the name to which each binds a module. A line is emitted
         where the code refers to the name.
+        """
+        ...
+
+    def runtime_files(self) -> Mapping[str, str]:
+        """The texts of the target's runtime by the names of its files, which modules
+        import; asked of other packages' targets (gradspec's are in `gradspec.runtime`).
         """
         ...
 

@@ -9,6 +9,7 @@ from gradspec.plan import arrays
 from gradspec.plan.arrays import Expr, Name, Op, names, transform
 from gradspec.plan.plan import Assign, Block
 from gradspec.plan.program import Operators, Program, Residuals
+from gradspec.primitives.lookup import spellings
 from gradspec.primitives.table_operators import FENCE
 from gradspec.targets.axes import called, inner_product, is_over_batch, places, whole
 from gradspec.targets.expressions import ATOM, Dialect, Scope, Text
@@ -20,8 +21,10 @@ MODULES = {
     "special": "from jax.scipy import special",
 }
 
+SPELLINGS = spellings("jax")
+
 OPERATORS = Operators(
-    target="jax",
+    spellings=SPELLINGS,
     reserved=frozenset(["jax", "jnp"]),
     residuals=Residuals.OUTPUTS,
     by_slope=True,
@@ -91,7 +94,7 @@ def _einsum(node: arrays.Einsum, parts: tuple[Text, ...], page: Page) -> str:
 
 
 DIALECT = Dialect(
-    target="jax",
+    spellings=SPELLINGS,
     where="jnp.where({c}, {x}, {y})",
     to_float="{x}.astype({like}.dtype)",
     lift="jnp.asarray({x}, {like}.dtype)",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradspec.plan import arrays
 from gradspec.plan.program import Operators
+from gradspec.primitives.lookup import spellings
 from gradspec.targets.axes import (
     called,
     is_over_batch,
@@ -18,7 +19,9 @@ from gradspec.targets.target import Page
 
 MODULES = {"np": "import numpy as np"}
 
-OPERATORS = Operators(target="numpy", reserved=frozenset(["np", "math"]))
+SPELLINGS = spellings("numpy")
+
+OPERATORS = Operators(spellings=SPELLINGS, reserved=frozenset(["np", "math"]))
 
 
 # --- operations on named axes ---------------------------------------------------------
@@ -110,7 +113,7 @@ def _operand(part: Text, is_swapped: bool, least: int) -> str:
 
 
 DIALECT = Dialect(
-    target="numpy",
+    spellings=SPELLINGS,
     where="np.where({c}, {x}, {y})",
     to_float="{x}.astype({like}.dtype)",
     root_of_size="{x}**0.5",

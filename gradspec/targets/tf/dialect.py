@@ -9,7 +9,7 @@ from fractions import Fraction
 from gradspec.plan import arrays
 from gradspec.plan.arrays import Literal, Op
 from gradspec.plan.program import Operators
-from gradspec.primitives.lookup import primitive
+from gradspec.primitives.lookup import spellings
 from gradspec.primitives.row import Runtime, Template
 from gradspec.targets.axes import (
     called,
@@ -26,8 +26,10 @@ from gradspec.targets.target import Page
 
 MODULES = {"tf": "import tensorflow as tf"}
 
+SPELLINGS = spellings("tf")
+
 OPERATORS = Operators(
-    target="tf", reserved=frozenset(["tf", "math"]), sizes_are_tensors=True
+    spellings=SPELLINGS, reserved=frozenset(["tf", "math"]), sizes_are_tensors=True
 )
 
 
@@ -159,13 +161,13 @@ def _lifts(name: str, numbers: tuple[bool, ...]) -> tuple[bool, ...]:
     """The numbers that must be tensors: the first argument, and the first branch."""
     if name == "choice":
         return numbers
-    if name != "where" and isinstance(primitive(name).spellings.get("tf"), Runtime):
+    if name != "where" and isinstance(SPELLINGS.get(name), Runtime):
         return numbers
     return tuple(number and not position for position, number in enumerate(numbers))
 
 
 DIALECT = Dialect(
-    target="tf",
+    spellings=SPELLINGS,
     where="tf.where({c}, {x}, {y})",
     to_float="tf.cast({x}, {like}.dtype)",
     lift="tf.constant({x}, {like}.dtype)",

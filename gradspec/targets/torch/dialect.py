@@ -11,6 +11,7 @@ from gradspec.plan import arrays
 from gradspec.plan.arrays import Einsum, Op
 from gradspec.plan.operations import ONE
 from gradspec.plan.program import Operators, Residuals
+from gradspec.primitives.lookup import spellings
 from gradspec.primitives.row import Template
 from gradspec.targets.axes import (
     called,
@@ -27,8 +28,10 @@ from gradspec.targets.target import Page
 
 MODULES = {"torch": "import torch"}
 
+SPELLINGS = spellings("torch")
+
 OPERATORS = Operators(
-    target="torch",
+    spellings=SPELLINGS,
     reserved=frozenset(["torch", "Tensor", "math"]),
     residuals=Residuals.SAVED,
     by_output=True,
@@ -230,7 +233,7 @@ def _variants(node: Op, numbers: tuple[bool, ...]) -> Template | None:
 
 
 DIALECT = Dialect(
-    target="torch",
+    spellings=SPELLINGS,
     where="torch.where({c}, {x}, {y})",
     to_float="{x}.to({like}.dtype)",
     lift=_NUMBER,
