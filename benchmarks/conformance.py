@@ -24,8 +24,9 @@ sys.path.insert(0, str(ROOT))  # found as a script, too
 
 from gradspec.driver import conforming  # noqa: E402
 from gradspec.options import Options  # noqa: E402
-from gradspec.report.summary import counted, worded  # noqa: E402
-from gradspec.trial.features import FEATURES, Feature  # noqa: E402
+from gradspec.report.summary import cell_text, counted  # noqa: E402
+from gradspec.trial.features import Feature  # noqa: E402
+from tests.conformance.features import FEATURES, RUNNERS  # noqa: E402
 
 PAGE = Path(__file__).with_suffix(".md")
 PACKAGES = {"numpy": "numpy", "torch": "torch", "tf": "tensorflow", "jax": "jax"}
@@ -63,7 +64,7 @@ def _known(target: str) -> dict[str, Any]:
 
 def _run(target: str, features: tuple[Feature, ...]) -> dict[str, Any]:
     given = conforming.markers(Options((target,)))
-    matrix = conforming.matrix(target, (given,), features)
+    matrix = conforming.matrix(target, (given,), features, runner=RUNNERS[target])
     cells = [asdict(cell) for cell in matrix.cells]
     print(f"{target}, {features[0].group}: {counted(matrix)}", flush=True)
     packages = importlib.metadata.packages_distributions()[PACKAGES[target]]
@@ -104,7 +105,7 @@ def _table(matrix: conforming.Matrix) -> list[str]:
     ]
     cells = {(cell.rule, cell.feature): cell for cell in matrix.cells}
     for name in matrix.features:
-        row = [worded(cells[rule, name]) for rule in matrix.rules]
+        row = [cell_text(cells[rule, name]) for rule in matrix.rules]
         lines.append(f"| {name} | {' | '.join(row)} |")
     return lines
 

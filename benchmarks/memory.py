@@ -43,6 +43,7 @@ from gradspec.ir.walk import (  # noqa: E402
 )
 from gradspec.options import Options  # noqa: E402
 from gradspec.primitives.lookup import is_function  # noqa: E402
+from gradspec.trial.runners import auditing  # noqa: E402
 
 PAGE = ROOT / "benchmarks" / "memory.md"
 TARGETS = ("torch", "tf", "jax", "numpy")
@@ -255,32 +256,23 @@ def _sides(
         if target != "tf" or not whole:  # it multiplies no float by an integer
             with suppress(NotImplementedError):  # a function that the framework lacks
                 sides[" written"] = _written(runner, case, statics)
-        native = runner.LIBRARY.native(case)
+        native = runner.Setting.library().native(case)
         if native is not None:
             sides[" native"] = lambda *inputs: native(*inputs, **statics)
     return sides
 
 
 def _written(runner: ModuleType, case: Any, statics: Mapping[str, float]) -> Function:
-    shared = import_module("auditing")
-    number = partial(shared.constant, _audit(runner), case)
-    formula = shared.as_written(runner.LIBRARY, case, number)
+    number = partial(auditing.constant, runner.Setting, case)
+    formula = auditing.as_written(runner.Setting.library(), case, number)
     return lambda *inputs: formula(
         *inputs, **{n: number(v) for n, v in statics.items()}
     )
 
 
 def _runner(target: str) -> ModuleType:
-    """The auditing runner, which knows the framework's functions."""
-    folder = str(ROOT / "gradspec" / "audit" / "runners")
-    if folder not in sys.path:
-        sys.path.append(folder)
-    return import_module(f"{target}_audit")
-
-
-def _audit(runner: ModuleType) -> Any:
-    kinds = (v for n, v in vars(runner).items() if n.endswith("Audit") and n != "Audit")
-    return next(iter(kinds))()
+    """The runner of a target, which knows the framework's functions."""
+    return import_module(f"gradspec.trial.runners.on_{target}")
 
 
 # --- the page ---------------------------------------------------------------------------

@@ -217,7 +217,7 @@ def check_command(
 @click.option(
     "--conformance",
     is_flag=True,
-    help="Take the rules, and built-in markers, through every feature of a framework.",
+    help="Take the rules, and built-in markers, through a framework's features.",
 )
 @arguments.options(Options, "ignored", "budget")
 @arguments.jobs
@@ -230,7 +230,8 @@ def test_command(
     Each rule's examples, its values and gradients against ball arithmetic, gradcheck
     and gradgradcheck (torch), nested GradientTapes (tf), forward mode (jax), and
     agreement between targets; in child processes. With --conformance: each rule, and
-    built-in marker rules, through every feature of the frameworks, as a matrix.
+    built-in marker rules, through the features of the frameworks that depend on a
+    rule's formulas, as a matrix.
     """
     if not paths and not conformance:
         raise click.UsageError("name at least one PATH")

@@ -19,7 +19,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
 
 
-FIRST = ("trial", "corpus", "targets", "stabilise", "cli", "audit")
+FIRST = ("trial", "conformance", "corpus", "targets", "stabilise", "cli", "audit")
 """Folders whose tests take long: two workers that begin with them end together, and what
 the shipped rules' trials have searched for is there for those who compile them, too."""
 

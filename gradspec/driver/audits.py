@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from gradspec.ir.rule import CheckedRule
     from gradspec.stabilise.choice import Tried
 
-RUNNERS = Path(__file__).parent.parent / "audit" / "runners"
 Progress = Callable[[str], None]
 
 LONGEST_SECONDS = 3600.0
@@ -157,7 +156,7 @@ def _one_target(
 ) -> TargetAudit:
     from gradspec.audit.question import findings
 
-    runner = RUNNERS / f"{target}_audit.py"
+    runner = runners.runner_of(target)
     if absent := runners.missing(target, runner):
         return TargetAudit(target, (), absent=absent)
     own = folder / target
@@ -185,6 +184,7 @@ def _one_target(
             progress(display[key])
 
     job = {
+        "by": "auditing",
         "folder": str(own),
         "cases": [{**c.job, "module": paths[c.display]} for c in here],
     }

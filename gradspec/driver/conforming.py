@@ -13,7 +13,7 @@ import platform
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from itertools import groupby
 from pathlib import Path
@@ -22,7 +22,7 @@ from typing import Any
 from gradspec.driver import cache, runners
 from gradspec.driver.cache import put
 from gradspec.driver.run import compile_source
-from gradspec.driver.trials import cases, runner_of
+from gradspec.driver.trials import Case, cases
 from gradspec.options import Options
 from gradspec.source import Source
 from gradspec.targets.target import Emitted
@@ -35,9 +35,6 @@ CELL_SECONDS = 240.0
 EVERY, DOUBTED = ("rule", "plain"), ("rule", "doubt")
 """Ways in which a rule is run: always beside plain code, or only where the rule
 failed."""
-
-DIFFERENTIATING = ("torch", "tf", "jax")
-"""The targets that have plain code to compare with."""
 
 LIVES = 12
 """Processes that one group of features may use."""
@@ -95,7 +92,7 @@ class Subject:
     """
 
     modules: dict[str, Emitted]
-    cases: tuple[dict[str, Any], ...]
+    cases: tuple[Case, ...]
     ways: tuple[str, ...] = EVERY
 
 
@@ -130,24 +127,24 @@ def matrix(
     given: tuple[Subject, ...],
     features: tuple[Feature, ...],
     kept: cache.Shelf | None = None,
+    runner: Path | None = None,
 ) -> Matrix:
-    """Every rule of the subjects through some features of one target; ``kept`` has the
-    cells that were ok."""
-    if absent := runners.missing(target, runner_of(target)):
+    """Every rule of the subjects through some features of one target, which the
+    ``runner`` has functions for; ``kept`` has the cells that were ok."""
+    script = runner or runners.runner_of(target)
+    if absent := runners.missing(target, script):
         return Matrix(target, (), (), (), absent)
     cells: list[Cell] = []
     with tempfile.TemporaryDirectory(prefix="gradspec-") as folder:
         modules = list(_modules(Path(folder) / target, target, given))
         for group, members in groupby(features, lambda feature: feature.group):
             place = Path(folder) / f"{target}-{group}"
-            cells += _group(place, target, tuple(members), modules, kept)
+            cells += _Group(target, script, place, tuple(members), modules).run(kept)
     rules = tuple(dict.fromkeys(c["rule"] for m in modules for c in m["rules"]))
     return Matrix(target, tuple(f.name for f in features), rules, tuple(cells))
 
 
-def _modules(
-    folder: Path, target: str, given: tuple[Subject, ...]
-) -> Iterator[dict[str, Any]]:
+def _modules(folder: Path, target: str, given: tuple[Subject, ...]) -> Iterator[Case]:
     folder.mkdir(parents=True, exist_ok=True)
     for number, subject in enumerate(given):
         emitted = subject.modules.get(target)
@@ -155,155 +152,120 @@ def _modules(
             continue
         path = put(folder / f"rules_{number}", emitted)
         rules = [c for c in subject.cases if f"\ndef {c['rule']}(" in emitted.text]
-        ways = subject.ways if target in DIFFERENTIATING else ("rule",)
-        rules = [_in_a_way(case, way) for case in rules for way in ways]
-        yield {"path": str(path), "rules": rules, "doubt": "doubt" in ways}
-
-
-def _in_a_way(case: dict[str, Any], way: str) -> dict[str, Any]:
-    """The rule itself, or plain code in its place."""
-    if way == "rule":
-        return {**case, "way": way}
-    return {**case, "way": "plain", "applies": case, **case["bare"]}
-
-
-def _group(
-    place: Path,
-    target: str,
-    features: tuple[Feature, ...],
-    modules: list[dict[str, Any]],
-    kept: cache.Shelf | None,
-) -> Iterator[Cell]:
-    """The cells of one group; a cell at which a process died is an error."""
-    done = _recalled(target, features, modules, kept)
-    for _ in range(LIVES):
-        left = _remaining(features, modules, done)
-        if not left:
-            break
-        message = _child(place, target, features, modules, left, done)
-        for line in done.values():
-            if line["state"] == "started":
-                line.update(state="error", message=message)
-    if kept is not None:
-        for module in modules:
-            good = (key for key, line in done.items() if line["state"] == "ok")
-            cells = sorted(key[1:] for key in good if key[0] == module["path"])
-            kept.put(_name(target, features, module), cells)
-            kept.prune()
-    for module in modules:
-        for case in module["rules"]:
-            if case["way"] == "rule":
-                for feature in features:
-                    yield _cell(module, case, feature, done)
-
-
-def _recalled(
-    target: str,
-    features: tuple[Feature, ...],
-    modules: list[dict[str, Any]],
-    kept: cache.Shelf | None,
-) -> dict[Key, Line]:
-    """The cells that were ok in an earlier run."""
-
-    def keys(cells: list[list[str]]) -> list[Key]:
-        return [tuple(map(str, cell)) for cell in cells]
-
-    found: dict[Key, Line] = {}
-    if kept is None:
-        return found
-    for module in modules:
-        for key in kept.get(_name(target, features, module), keys) or ():
-            found[module["path"], *key] = {"state": "ok", "message": ""}
-    return found
-
-
-def _name(target: str, features: tuple[Feature, ...], module: dict[str, Any]) -> str:
-    """All that a cell rests on, but for the place of the module."""
-    package = runners.FRAMEWORKS[target][0]
-    names = metadata.packages_distributions().get(package, [package])
-    rests = {
-        "python": [sys.version, platform.machine()],
-        "framework": [f"{name} {metadata.version(name)}" for name in sorted({*names})],
-        "features": [asdict(feature) for feature in features],
-        "text": Path(module["path"]).read_text("utf-8"),
-        "rules": module["rules"],
-    }
-    return json.dumps(rests, sort_keys=True)
+        # NumPy has no derivatives with which plain code could be compared
+        ways = ("rule",) if target == "numpy" else subject.ways
+        yield {"path": str(path), "rules": rules, "ways": ways}
 
 
 _COARSE = "half precision has too few digits for this call, in plain code as well"
 
 
-def _cell(
-    module: dict[str, Any],
-    case: dict[str, Any],
-    feature: Feature,
-    done: dict[Key, Line],
-) -> Cell:
-    rule = case["rule"]
-    if not applies(feature, case):
-        return Cell(rule, feature.name, "none")
-    unreached = {"state": "error", "message": "it was not reached"}
-    line = done.get((module["path"], rule, "rule", feature.name), unreached)
-    cell = Cell(rule, feature.name, line["state"], line["message"])
-    ways = [c["way"] for c in module["rules"] if c["rule"] == rule]
-    if "plain" not in ways or (module["doubt"] and cell.state == "ok"):
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The features of one process, by which all rules are taken; ``done`` has what came
+    out."""
+
+    target: str
+    runner: Path
+    place: Path
+    features: tuple[Feature, ...]
+    modules: list[Case]
+    done: dict[Key, Line] = field(default_factory=dict)
+
+    def run(self, kept: cache.Shelf | None) -> Iterator[Cell]:
+        """The cells; one at which a process died is an error."""
+        if kept is not None:
+            self._recall(kept)
+        for _ in range(LIVES):
+            if not (left := self._remaining()):
+                break
+            job = {
+                "by": "conforming",
+                "modules": self.modules,
+                "features": [asdict(feature) for feature in self.features],
+                "left": left,
+            }
+            reason = runners.run(self.runner, job, self.place, CELL_SECONDS, self._hear)
+            for line in self.done.values():
+                if line["state"] == "started":
+                    line.update(state="error", message=reason or "the process ended")
+        if kept is not None:
+            self._keep(kept)
+        for module in self.modules:
+            for case in module["rules"]:
+                for feature in self.features:
+                    yield self._cell(module, case, feature)
+
+    def _hear(self, line: Line) -> None:
+        self.done[tuple(line["key"])] = line
+
+    def _remaining(self) -> list[Key]:
+        return [
+            key
+            for module in self.modules
+            for case in module["rules"]
+            for way in module["ways"]
+            for feature in self.features
+            if applies(feature, case)
+            and (key := _key(module, case, way, feature)) not in self.done
+            and self._is_due(way, key)
+        ]
+
+    def _is_due(self, way: str, key: Key) -> bool:
+        """True unless it is plain code that may be needed only where its rule has
+        failed, and that has not."""
+        rule = self.done.get((*key[:2], "rule", key[3]), {"state": "ok"})
+        return way != "doubt" or rule["state"] != "ok"
+
+    def _cell(self, module: Case, case: Case, feature: Feature) -> Cell:
+        if not applies(feature, case):
+            return Cell(case["rule"], feature.name, "none")
+        unreached = {"state": "error", "message": "it was not reached"}
+        line, plain = (
+            self.done.get(_key(module, case, way, feature), unreached)
+            for way in ("rule", "plain")
+        )
+        cell = Cell(case["rule"], feature.name, line["state"], line["message"])
+        ways = module["ways"]
+        if len(ways) == 1 or (ways == DOUBTED and cell.state == "ok"):
+            return cell
+        cell = replace(cell, plain=plain["state"], plain_message=plain["message"])
+        if feature.half and cell.state == cell.plain == "wrong":
+            return replace(cell, state="error", message=f"{_COARSE}: {cell.message}")
         return cell
-    plain = done.get((module["path"], rule, "plain", feature.name), unreached)
-    cell = replace(cell, plain=plain["state"], plain_message=plain["message"])
-    if feature.half and cell.state == cell.plain == "wrong":
-        return replace(cell, state="error", message=f"{_COARSE}: {cell.message}")
-    return cell
+
+    # --- cells that were ok ----------------------------------------------------------
+
+    def _recall(self, kept: cache.Shelf) -> None:
+        for module in self.modules:
+            for key in kept.get(self._name(module), _keys) or ():
+                self.done[module["path"], *key] = {"state": "ok", "message": ""}
+
+    def _keep(self, kept: cache.Shelf) -> None:
+        for module in self.modules:
+            good = (key for key, line in self.done.items() if line["state"] == "ok")
+            cells = sorted(key[1:] for key in good if key[0] == module["path"])
+            kept.put(self._name(module), cells)
+            kept.prune()
+
+    def _name(self, module: Case) -> str:
+        """All that a cell rests on, but for the place of the module."""
+        package = runners.FRAMEWORKS[self.target][0]
+        names = metadata.packages_distributions().get(package, [package])
+        rests = {
+            "python": [sys.version, platform.machine()],
+            "framework": [f"{n} {metadata.version(n)}" for n in sorted({*names})],
+            "features": [asdict(feature) for feature in self.features],
+            "text": Path(module["path"]).read_text("utf-8"),
+            "rules": [module["rules"], module["ways"]],
+        }
+        return json.dumps(rests, sort_keys=True)
 
 
-def _remaining(
-    features: tuple[Feature, ...],
-    modules: list[dict[str, Any]],
-    done: dict[Key, Line],
-) -> list[Key]:
-    wanted = (
-        (module["path"], case["rule"], case["way"], feature.name)
-        for module in modules
-        for case in module["rules"]
-        for feature in features
-        if applies(feature, case.get("applies", case))
-        and _wanted(module, case, feature, done)
-    )
-    return [key for key in wanted if key not in done]
+def _key(module: Case, case: Case, way: str, feature: Feature) -> Key:
+    code = "rule" if way == "rule" else "plain"
+    return module["path"], case["rule"], code, feature.name
 
 
-def _wanted(
-    module: dict[str, Any],
-    case: dict[str, Any],
-    feature: Feature,
-    done: dict[Key, Line],
-) -> bool:
-    """True if the cell is due: plain code may be needed only where its rule has
-    failed."""
-    if case["way"] == "rule" or not module["doubt"]:
-        return True
-    rule = done.get((module["path"], case["rule"], "rule", feature.name))
-    return rule is not None and rule["state"] != "ok"
-
-
-def _child(
-    place: Path,
-    target: str,
-    features: tuple[Feature, ...],
-    modules: list[dict[str, Any]],
-    left: list[Key],
-    done: dict[Key, Line],
-) -> str:
-    """Run what is left; why the process ended, if it did before its work was done."""
-
-    def heard(line: Line) -> None:
-        done[tuple(line["key"])] = line
-
-    job = {
-        "trial": False,
-        "modules": modules,
-        "features": [asdict(feature) for feature in features],
-        "left": left,
-    }
-    reason = runners.run(runner_of(target), job, place, CELL_SECONDS, heard)
-    return reason or "the process ended"
+def _keys(cells: list[list[str]]) -> list[Key]:
+    return [tuple(map(str, cell)) for cell in cells]

@@ -31,6 +31,11 @@ FRAMEWORKS = {
 """By target, the package that its modules import, and the way to install it."""
 
 
+def runner_of(target: str) -> Path:
+    """The script that runs a target's modules."""
+    return Path(__file__).parent.parent / "trial" / "runners" / f"on_{target}.py"
+
+
 def missing(target: str, runner: Path) -> str:
     """The reason why a target cannot be run; none if it can."""
     if target not in FRAMEWORKS or not runner.exists():

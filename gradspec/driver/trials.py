@@ -25,7 +25,6 @@ from gradspec.trial.features import TRIALS
 if TYPE_CHECKING:
     from gradspec.ir.rule import Rule
 
-RUNNERS = Path(__file__).parent.parent / "trial" / "runners"
 LONGEST_SECONDS = 3600.0
 """Time limit of a rule's trial."""
 
@@ -75,11 +74,6 @@ def run(
     return (*reports, *_agreement(values))
 
 
-def runner_of(target: str) -> Path:
-    """The script that runs a target's modules."""
-    return RUNNERS / f"conforming_{target}.py"
-
-
 def _functions(text: str) -> list[str]:
     return re.findall(r"^def (\w+)\(", text, re.MULTILINE)
 
@@ -125,16 +119,17 @@ def cases(
 def _one_target(
     folder: Path, target: str, given: Iterable[tuple[FileResult, Iterable[Case]]]
 ) -> tuple[TrialReport, dict[tuple[str, str], Any]]:
-    if absent := runners.missing(target, runner_of(target)):
+    script = runners.runner_of(target)
+    if absent := runners.missing(target, script):
         return TrialReport(target, 0, 0, (), absent), {}
     found: list[dict[str, Any]] = []
     job = {
-        "trial": True,
+        "by": "trying",
         "modules": list(_modules(folder / target, target, given)),
         "features": [asdict(feature) for feature in TRIALS[target]],
     }
     place = folder / f"{target}.job"
-    fault = runners.run(runner_of(target), job, place, LONGEST_SECONDS, found.append)
+    fault = runners.run(script, job, place, LONGEST_SECONDS, found.append)
     report, values = _read(target, found)
     if fault:
         failure = Failure(target, "", "", "the trial itself", "", fault)

@@ -1,5 +1,5 @@
 """The frame of all runners: emitted modules are imported from their files, each folder
-as a package of its own; jobs are read and results written.
+as a package of its own; jobs are read, done and their results written.
 """
 
 from __future__ import annotations
@@ -34,9 +34,13 @@ def imported(path: str, prefix: str = "emitted") -> ModuleType:
     return importlib.import_module(".".join([package, *parts]))
 
 
-def job() -> Any:
-    """The job, whose file is the first argument of the command line."""
-    return json.loads(Path(sys.argv[1]).read_text("utf-8"))
+def work(setting: Any, features: Any) -> None:
+    """Do the job of the command line in the framework of ``setting``, whose functions
+    for features are ``features``. The job says which module does it.
+    """
+    job = json.loads(Path(sys.argv[1]).read_text("utf-8"))
+    doer = importlib.import_module(f"gradspec.trial.runners.{job['by']}")
+    doer.work(job, setting, features)
 
 
 def report(line: object) -> None:

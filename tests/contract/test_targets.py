@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gradspec.trial.features import FEATURES
+from tests.conformance.features import FEATURES
 from tests.contract import cells
 from tests.contract.comparing import changed
 from tests.contract.files import CASES, SHIPPED

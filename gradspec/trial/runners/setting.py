@@ -1,19 +1,56 @@
-"""A rule at one point, for the features of any framework."""
+"""A rule at one point in a framework: what trials, the conformance suite and audits ask
+it by.
+"""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
-from conforming import Case, elsewhere
+Case = dict[str, Any]
+Function = Callable[..., Any]
+Run = Callable[[Any], Any]
+
+
+class Register(dict[str, Run]):
+    """The functions of features by name."""
+
+    def __call__(self, name: str) -> Callable[[Run], Run]:
+        return lambda function: self.setdefault(name, function)
 
 
 class Setting:
-    """A number made of the rule's outputs, as a function of its floating inputs. The
-    abstract methods are the framework's words.
+    """A number made of the rule's outputs, as a function of its floating inputs.
+
+    A subclass has the framework's words:
+
+    * ``tensor(value, kind)``: a floating tensor, or one of the kind's own type, of
+      [shape, elements]; ``flat(x)`` gives these back,
+    * ``dot(x, y)``: the sum of the products of elements; ``dots(x, matrix)``: those with
+      a matrix that has the axes of ``x`` first,
+    * ``stack(tensors, axis)``; ``units(x)``: a tensor like ``x`` for each of its
+      elements, with 1 there and 0 elsewhere,
+    * ``gradient(function, floats)``: the gradients of a function of the floating inputs,
+      which have gradients of their own,
+    * ``plain(path)``: the module at ``path`` without its rules: the same forward
+      expressions, which the framework differentiates,
+    * ``library()``: the framework's own functions, an `auditing.Library`.
     """
+
+    tensor: ClassVar[Function]
+    flat: ClassVar[Function]
+    dot: ClassVar[Function]
+    dots: ClassVar[Function]
+    stack: ClassVar[Function]
+    units: ClassVar[Function]
+    gradient: ClassVar[Function]
+    plain: ClassVar[Function]
+    library: ClassVar[Function]
+
+    differentiates = True
+    """False for a framework that has no derivatives but those of rules."""
 
     def __init__(self, module: ModuleType, case: Case, dtype: str = "float32") -> None:
         self.case, self.path = case, module.__file__
@@ -31,41 +68,9 @@ class Setting:
         self.upstream = [self.tensor(v, "float") for v in case["upstream"].values()]
         self.probes = [self.tensor(v, "float") for v in case["probes"].values()]
 
-    # --- the framework's words -------------------------------------------------------
-
     @staticmethod
     def prepare_trial() -> None:
         """Let float64 be float64."""
-
-    def tensor(self, value: Any, kind: str) -> Any:
-        """A floating tensor, or one of the kind's own type; ``value`` is [shape,
-        flat]."""
-        raise NotImplementedError
-
-    def flat(self, x: Any) -> tuple[list[int], list[float]]:
-        """Shape and elements."""
-        raise NotImplementedError
-
-    def dot(self, x: Any, y: Any) -> Any:
-        """The sum of the products of elements."""
-        raise NotImplementedError
-
-    def stack(self, tensors: Sequence[Any], axis: int = 0) -> Any:
-        """Along a new axis."""
-        raise NotImplementedError
-
-    def dots(self, x: Any, matrix: Any) -> Any:
-        """Products of ``x`` with a matrix that has its axes first."""
-        raise NotImplementedError
-
-    def units(self, x: Any) -> Iterable[Any]:
-        """A tensor like ``x`` for each of its elements, with 1 there and 0
-        elsewhere."""
-        raise NotImplementedError
-
-    def gradient(self, function: Callable[..., Any], floats: Sequence[Any]) -> Any:
-        """The gradients of a function of the floating inputs, which have gradients."""
-        raise NotImplementedError
 
     # --- the rule --------------------------------------------------------------------
 
@@ -76,17 +81,6 @@ class Setting:
     @property
     def every(self) -> tuple[int, ...]:
         return tuple(range(len(self.places)))
-
-    def double(self) -> None:
-        """Everything in float64."""
-        self.made_in("float64")
-
-    def by_keyword(self) -> None:
-        """Call the rule by keywords from now on."""
-        names, rule = [name for name, _ in self.case["inputs"]], self.rule
-        self.rule = lambda *given, **statics: rule(
-            **dict(zip(names, given, strict=True)), **statics
-        )
 
     def among(self, inputs: Sequence[Any], floats: Sequence[Any]) -> list[Any]:
         """All inputs, of which the floating ones are others."""
@@ -115,13 +109,13 @@ class Setting:
         """The outputs as a tuple."""
         return tuple(self.outputs(*floats))
 
-    def weighed(self, *inputs: Any) -> Any:
-        """Cotangents times outputs, of all inputs."""
-        return self.weighed_outputs(self.made(*inputs))
-
     def weighed_outputs(self, outputs: Sequence[Any]) -> Any:
         """Cotangents times outputs."""
         return sum(map(self.dot, outputs, self.upstream))
+
+    def weighed(self, *inputs: Any) -> Any:
+        """Cotangents times outputs, of all inputs."""
+        return self.weighed_outputs(self.made(*inputs))
 
     def total(self, *floats: Any) -> Any:
         """Cotangents times outputs, of the floating inputs."""
@@ -135,27 +129,31 @@ class Setting:
         here.upstream = list(tensors[len(self.inputs) :])
         return here.total(*here.floats)
 
-    def moved(self) -> Any:
-        """The gradients at another point and with other statics."""
-        here = copy.copy(self)
-        here.case = elsewhere(self.case)
-        return here.first(*(x / 2 for x in self.floats))
-
     # --- derivatives -----------------------------------------------------------------
 
-    def first(self, *floats: Any) -> Any:
-        """The gradients of the total."""
-        return self.gradient(self.total, floats or self.floats)
+    def of(self, function: Function) -> Any:
+        """The gradients of a function here."""
+        return self.gradient(function, self.floats)
 
     def probed(self, gradients: Iterable[Any]) -> Any:
         """Probes times gradients."""
         return sum(map(self.dot, gradients, self.probes))
 
+    def probing(self, function: Function) -> Function:
+        """The gradients of a function, times the probes."""
+        return lambda *floats: self.probed(self.gradient(function, floats))
+
+    def first(self, *floats: Any) -> Any:
+        """The gradients of the total."""
+        return self.gradient(self.total, floats or self.floats)
+
     def second(self, *floats: Any) -> Any:
         """The gradients of the probed gradients."""
-        return self.gradient(
-            lambda *f: self.probed(self.first(*f)), floats or self.floats
-        )
+        return self.gradient(self.probing(self.total), floats or self.floats)
+
+    def third(self) -> Any:
+        """The gradients of the probed second derivatives."""
+        return self.of(self.probing(self.probing(self.total)))
 
     def contracted(self, matrices: Any) -> list[Any]:
         """Probes times second derivatives: one row of blocks for each gradient."""
@@ -185,3 +183,56 @@ class Setting:
     def listed(self, tensors: Iterable[Any]) -> list[Any]:
         """[shape, elements] of each."""
         return [list(self.flat(x)) for x in tensors]
+
+    # --- audits ----------------------------------------------------------------------
+
+    @staticmethod
+    def columns(columns: list[Any], case: Case) -> list[Any]:
+        """The inputs at all points, as the framework is to have them."""
+        return columns
+
+    @property
+    def ones(self) -> list[Any]:
+        """The upstream gradient of each output: 1, over axes a number an element."""
+        return [self.tensor(weights, "float") for weights in self.case["weights"]]
+
+    def floating(self, side: str) -> list[str]:
+        """The names of the floating inputs or outputs."""
+        return [name for name, kind in self.case[side] if kind == "float"]
+
+    def quantities(self, floats: Sequence[Any] = (), ones: Sequence[Any] = ()) -> Case:
+        """Values and derivatives by order, output and input: second derivatives are by
+        the same input.
+        """
+        case, floats, ones = self.case, floats or self.floats, ones or self.ones
+        outputs, inputs = self.floating("outputs"), self.floating("inputs")
+        made = zip(outputs, self.outputs(*floats), strict=True)
+        found = {f"0:{name}:": value for name, value in made}
+        if not (case["order"] and case["differentiable"] and self.differentiates):
+            return found
+
+        def firsts(k: int, *floats: Any) -> Any:
+            return self.gradient(
+                lambda *f: self.dot(self.outputs(*f)[k], ones[k]), floats
+            )
+
+        def second(k: int, place: int) -> Any:
+            slope = lambda *f: self.dot(firsts(k, *f)[place], ones[k])  # noqa: E731
+            return self.gradient(slope, floats)[place]
+
+        for k, output in enumerate(outputs):
+            slopes = firsts(k, *floats)
+            for place, name in enumerate(inputs):
+                found[f"1:{output}:{name}"] = slopes[place]
+                if case["order"] > 1:
+                    found[f"2:{output}:{name}"] = second(k, place)
+        return found
+
+    def emitted(self) -> Case:
+        """The quantities of the emitted function."""
+        return self.quantities()
+
+    def compiled(self) -> Case:
+        """The quantities in a program that the framework rewrites before it runs it;
+        none where users have no such thing by default."""
+        return {}

@@ -7,13 +7,14 @@ from __future__ import annotations
 import math
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from gradspec.trial import loading
 from gradspec.trial.features import Feature, applies
+from gradspec.trial.runners.setting import Case, Run
 
-Case = dict[str, Any]
 Listed = Sequence[Any]
 """[shape, elements] of a tensor."""
 
@@ -30,10 +31,9 @@ SINGLE = 2e-4
 """Float32, on examples: enough to see an overflow or a lost term."""
 
 
-def try_rules(
-    job: Case, register: Mapping[str, Callable[[Any], Any]], setting: Any
-) -> None:
+def work(job: Case, setting: Any, register: Mapping[str, Run]) -> None:
     """Try every rule of the job."""
+    setting.prepare_trial()
     features = [Feature(**data) for data in job["features"]]
     for module_job in job["modules"]:
         module = loading.imported(module_job["path"])
@@ -49,22 +49,18 @@ def try_rules(
             loading.report({**where, **found, "values": trial.values})
 
 
+@dataclass(slots=True)
 class _Trial:
     """The failures of a rule; ``values`` are for a comparison between targets."""
 
-    def __init__(
-        self,
-        module: Any,
-        case: Case,
-        features: list[Feature],
-        register: Mapping[str, Callable[[Any], Any]],
-        setting: Any,
-    ) -> None:
-        self.module, self.case = module, case
-        self.features, self.register, self.setting = features, register, setting
-        self.checks = 0
-        self.failures: list[dict[str, str]] = []
-        self.values: list[list[float]] = []
+    module: Any
+    case: Case
+    features: list[Feature]
+    register: Mapping[str, Run]
+    setting: Any
+    checks: int = 0
+    failures: list[dict[str, str]] = field(default_factory=list)
+    values: list[list[float]] = field(default_factory=list)
 
     def call(self, case: Case) -> None:
         """The values and gradients of a call; the other features, if it is checked."""
@@ -161,13 +157,8 @@ class _Trial:
         case: Case = {**self.case, "statics": statics, "given": inputs, "way": "rule"}
         case |= {"upstream": {}, "probes": {}}
         s = self.setting(self.module, case, dtype)
-        got = dict(
-            zip(
-                (name for name, _ in self.case["outputs"]),
-                s.listed(s.every_output()),
-                strict=True,
-            )
-        )
+        names = [name for name, _ in self.case["outputs"]]
+        got = dict(zip(names, s.listed(s.every_output()), strict=True))
         for name, kind in self.case["outputs"]:
             if kind == "float":
                 shape = got[name][0]
@@ -182,9 +173,8 @@ class _Trial:
         for name, value in example["expected"].items():
             texts, found = list(_flat(value)), got[name][1]
             if len(found) != len(texts):
-                self.fail(
-                    name, where, f"got {len(found)} values, expected {len(texts)}"
-                )
+                counts = f"got {len(found)} values, expected {len(texts)}"
+                self.fail(name, where, counts)
                 continue
             for text, number in zip(texts, found, strict=True):
                 self._expect_text(name, where, text, float(number), dtype)

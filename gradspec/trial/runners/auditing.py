@@ -1,7 +1,7 @@
-"""Code shared by all auditing runners: jobs, formulas as written, results.
+"""Audits: the quantities of emitted functions at many points, beside those of the
+framework's own functions and of the formulas as written.
 
-A runner imports a framework and the emitted modules; numbers are held as in the trials'
-runners. For each case it writes ``<key>.npz``: one float64 array for each side (the
+For each case a file ``<key>.npz`` is written: one float64 array for each side (the
 emitted function, the framework's own, the formula as written) and quantity, named
 ``side/key``.
 """
@@ -9,7 +9,6 @@ emitted function, the framework's own, the formula as written) and quantity, nam
 from __future__ import annotations
 
 import operator
-import sys
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,12 +20,8 @@ from typing import Any
 import numpy as np
 
 from gradspec.trial import loading
+from gradspec.trial.runners.setting import Case, Function, Setting
 
-sys.path.append(str(Path(loading.__file__).parent / "runners"))
-# The settings of the trials' runners, by which the auditing ones hold numbers.
-
-Case = dict[str, Any]
-Function = Callable[..., Any]
 Arrays = dict[str, Any]
 
 COMPILED = "compiled "
@@ -99,84 +94,28 @@ class Library:
         return least(most(x, low), high)
 
 
-class Audit:
-    """A framework: its ``library``, and its way to hold numbers (`setting.Setting`)."""
-
-    library: Library
-    setting: Any
-
-    def columns(self, columns: list[Any], case: Case) -> list[Any]:
-        """The inputs at all points, as the framework is to have them."""
-        return columns
-
-    def emitted(self, s: Any, case: Case) -> Arrays:
-        """Values and derivatives of the emitted function, by quantity."""
-        return self.own(s, case)
-
-    def own(self, s: Any, case: Case) -> Arrays:
-        """Values and derivatives of another function, by the framework."""
-        return measured(s, case, s.floats, self.ones(s))
-
-    def compiled(self, s: Any, case: Case) -> Arrays:
-        """Values and derivatives of a function in a program that the framework rewrites
-        before it runs it; none where users have no such thing by default."""
-        return {}
-
-    def ones(self, s: Any) -> list[Any]:
-        """The upstream gradient of each output: 1, over axes a number an element."""
-        return [s.tensor(weights, "float") for weights in s.case["weights"]]
-
-
-def main(audit: Audit) -> None:
+def work(job: Case, setting: type[Setting], _features: object) -> None:
     """Measure every case of the job."""
-    job = loading.job()
+    np.seterr(all="ignore")
     for case in job["cases"]:
-        arrays, faults = _case(audit, loading.imported(case["module"]), case)
+        arrays, faults = _case(setting, loading.imported(case["module"]), case)
         np.savez(Path(job["folder"], f"{case['key']}.npz"), **arrays)
         loading.report({"key": case["key"], "faults": faults})
 
 
-def measured(s: Any, case: Case, floats: Any, ones: Any) -> dict[str, Any]:
-    """The quantities, by order, output and input: second derivatives are by the same
-    input.
-    """
-    outputs = [name for name, kind in case["outputs"] if kind == "float"]
-    inputs = [name for name, kind in case["inputs"] if kind == "float"]
-    found = dict(
-        zip((f"0:{name}:" for name in outputs), s.outputs(*floats), strict=True)
-    )
-    if not (case["order"] and case["differentiable"]):
-        return found
-
-    def firsts(k: int, *floats: Any) -> Any:
-        return s.gradient(lambda *f: s.dot(s.outputs(*f)[k], ones[k]), floats)
-
-    def second(k: int, place: int) -> Any:
-        slope = lambda *f: s.dot(firsts(k, *f)[place], ones[k])  # noqa: E731
-        return s.gradient(slope, floats)[place]
-
-    for k, output in enumerate(outputs):
-        slopes = firsts(k, *floats)
-        for place, name in enumerate(inputs):
-            found[f"1:{output}:{name}"] = slopes[place]
-            if case["order"] > 1:
-                found[f"2:{output}:{name}"] = second(k, place)
-    return found
-
-
 def _case(
-    audit: Audit, module: ModuleType, case: Case
+    setting: type[Setting], module: ModuleType, case: Case
 ) -> tuple[Arrays, dict[str, str]]:
     table = np.load(case["points"])
     arrays: Arrays = {}
     faults: dict[str, str] = {}
-    for side, function in _sides(audit, module, case).items():
-        runs = {side: audit.emitted if side == "emitted" else audit.own}
+    for side, function in _sides(setting, module, case).items():
+        runs = {side: setting.emitted if side == "emitted" else setting.quantities}
         if case["batched"]:
-            runs[COMPILED + side] = audit.compiled
+            runs[COMPILED + side] = setting.compiled
         for name, run in runs.items():
             try:
-                found = _pointwise(audit, run, function, module, case, table)
+                found = _pointwise(setting, run, function, module, case, table)
             except Exception as fault:
                 last = traceback.format_exception_only(fault)[-1].strip()
                 faults[side] = last.splitlines()[0] if last else repr(fault)
@@ -185,28 +124,30 @@ def _case(
     return arrays, faults
 
 
-def _sides(audit: Audit, module: ModuleType, case: Case) -> dict[str, Function]:
+def _sides(
+    setting: type[Setting], module: ModuleType, case: Case
+) -> dict[str, Function]:
     functions = {"emitted": getattr(module, case["rule"])}
-    native = audit.library.native(case)
+    native = setting.library().native(case)
     if native is not None and case["differentiable"]:
         functions["native"] = native
     if case["written"] is not None:
         functions["written"] = lambda *inputs, **statics: as_written(
-            audit.library, case, partial(constant, audit, case)
+            setting.library(), case, partial(constant, setting, case)
         )(*inputs, **statics)
     return {side: f for side, f in functions.items() if side in case["sides"]}
 
 
-def constant(audit: Audit, case: Case, value: float) -> Any:
+def constant(setting: type[Setting], case: Case, value: float) -> Any:
     """A number of a formula."""
-    setting = audit.setting.__new__(audit.setting)
-    setting.dtype = case["dtype"]
-    return setting.tensor([[], [value]], "float")
+    s = setting.__new__(setting)
+    s.dtype = case["dtype"]
+    return s.tensor([[], [value]], "float")
 
 
 def _pointwise(
-    audit: Audit,
-    run: Callable[[Any, Case], Arrays],
+    setting: type[Setting],
+    run: Callable[[Setting], Arrays],
     function: Function,
     module: ModuleType,
     case: Case,
@@ -216,18 +157,18 @@ def _pointwise(
 
     def at(columns: list[Any]) -> Arrays:
         """By quantity, a row for each point and a column for each element."""
-        columns = audit.columns(columns, case)
+        columns = setting.columns(columns, case)
         given = {
             name: _tensor(dict(zip(case["columns"], columns, strict=True)), *elements)
             for name, elements in case["elements"].items()
         }
         here = {**case, "given": given, "upstream": {}, "probes": {}}
-        s = audit.setting(module, here, case["dtype"])
+        s = setting(module, here, case["dtype"])
         s.rule = function
         count = np.size(columns[0])
         return {
             key: np.reshape(s.flat(value)[1], (count, -1))
-            for key, value in run(s, case).items()
+            for key, value in run(s).items()
         }
 
     count = table.shape[1]

@@ -7,25 +7,26 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from gradspec.driver import conforming
 from gradspec.driver.cache import Shelf
-from gradspec.driver.load import load
-from gradspec.driver.trials import RUNNERS
-from gradspec.ir.walk import closed_outputs, names
+from gradspec.driver.run import compile_source
+from gradspec.driver.runners import runner_of
 from gradspec.options import Options
 from gradspec.source import Source
-from gradspec.trial.features import FEATURES, Feature
-from tests.contract.cells import changed
-from tests.contract.tables import told
+from gradspec.trial.features import FEATURES as OF_RULES
+from gradspec.trial.features import Feature
+from tests.conformance.features import FEATURES
 
 
 @pytest.mark.parametrize("target", FEATURES)
 def test_every_feature_has_its_function(target: str) -> None:
-    files = [RUNNERS / "conforming.py", *RUNNERS.glob(f"conforming_{target}*.py")]
+    own = runner_of(target)
+    files = [own, own.with_name("shared.py"), *Path(__file__).parent.glob("*.py")]
     texts = [p.read_text("utf-8") for p in files]
     written = set(re.findall(r'"([^"\n]+)"', "\n".join(texts)))
     assert {f.name for f in FEATURES[target]} <= written
@@ -33,10 +34,15 @@ def test_every_feature_has_its_function(target: str) -> None:
     assert len(set(names)) == len(names)
 
 
+@cache
+def _markers(target: str) -> conforming.Subject:
+    return conforming.markers(Options((target,)))
+
+
 def _matrix(
     target: str, wanted: tuple[str, ...], given: conforming.Subject
 ) -> conforming.Matrix:
-    features = tuple(f for f in FEATURES[target] if f.name in wanted)
+    features = tuple(f for f in OF_RULES[target] if f.name in wanted)
     assert len(features) == len(wanted)
     return conforming.matrix(target, (given,), features)
 
@@ -45,21 +51,11 @@ def _of(given: conforming.Subject, target: str, text: str) -> conforming.Subject
     return replace(given, modules={target: replace(given.modules[target], text=text)})
 
 
-def test_the_markers_are_kept() -> None:
-    names = tuple(f.name for f in FEATURES["numpy"])
-    given = conforming.markers(Options(("numpy",)))
-    matrix = _matrix("numpy", names, given)
-    assert [c for c in matrix.cells if c.state not in ("ok", "none")] == []
-    assert len(matrix.rules) == 9
-    found = changed(matrix)
-    assert not found, told(found)
-
-
 def test_a_marker_says_something() -> None:
     """Every declared gradient is another than that of the forward expression, in each
     order and in half precision.
     """
-    for case in conforming.markers(Options(("numpy",))).cases:
+    for case in _markers("numpy").cases:
         for order in ("first", "second", "third"):
             if case["rule"] in ("exact_marker", "result_marker"):
                 continue
@@ -75,36 +71,23 @@ def _apart(one: list[float], other: list[float]) -> float:
 
 def test_no_upstream_gradient_is_like_another() -> None:
     """Of a gradient that lacks the factor, ones would show nothing."""
-    for case in conforming.markers(Options(("numpy",))).cases:
+    for case in _markers("numpy").cases:
         for _, flat in case["upstream"].values():
             assert len({1.0, *flat}) == len(flat) + 1, case["rule"]
 
 
 def test_each_of_two_inputs_is_broadcast() -> None:
-    cases = {c["rule"]: c for c in conforming.markers(Options(("numpy",))).cases}
+    cases = {c["rule"]: c for c in _markers("numpy").cases}
     pair = cases["pair_marker"]
     assert [list(pair["given"][name][0]) for name in "xy"] == [[2, 1], [3]]
     assert {n: list(v[0]) for n, v in pair["values"].items()} == {"z": [2, 3], "w": [3]}
     assert (pair["batched"], pair["rows"]) == (["x"], ["z"])
 
 
-def test_a_marker_has_an_output_that_depends_on_one_of_two_inputs() -> None:
-    """What `vmap` over the other input leaves outside the batch."""
-    source = Source("markers.grad", conforming.MARKERS.read_text("utf-8"))
-    module = load(source, ".").module
-    assert module is not None
-    (pair,) = (rule for rule in module.rules if rule.name == "pair_marker")
-    used = {name: names(value) for name, value in closed_outputs(pair).items()}
-    assert {name: set(found) for name, found in used.items()} == {
-        "z": {"x", "y"},
-        "w": {"y"},
-    }
-
-
 def test_what_is_lost_shows() -> None:
     """A module that leaves differentiation to JAX, one that dies, one that is wrong."""
     pytest.importorskip("jax")
-    given = conforming.markers(Options(("jax",)))
+    given = _markers("jax")
     lost = (
         "import os\nimport jax.numpy as jnp\n\n"
         "def static_marker(x, *, beta=1.5, n=2):\n    return beta * x**n\n\n"
@@ -131,7 +114,7 @@ def test_what_is_lost_shows() -> None:
 def test_what_is_lost_in_the_second_derivative_shows() -> None:
     """A gradient that is declared, in a form that cannot be differentiated."""
     pytest.importorskip("jax")
-    given = conforming.markers(Options(("jax",)))
+    given = _markers("jax")
     lost = (
         "import jax\nimport jax.numpy as jnp\n\n"
         "@jax.custom_vjp\ndef core(x):\n    return 1.5 * x**2\n\n"
@@ -173,24 +156,27 @@ def test_a_users_rule_stands_beside_the_markers(tmp_path: Path) -> None:
     )
     assert child.returncode == 0, child.stderr
     (matrix,) = json.loads(child.stdout)
+    assert {cell["state"] for cell in matrix["cells"]} == {"ok", "none"}
+    assert len(matrix["rules"]) == 10
     cells = [cell for cell in matrix["cells"] if cell["rule"] == "mine"]
-    assert [cell["state"] for cell in cells] == ["ok"] * len(FEATURES["numpy"])
+    assert [cell["state"] for cell in cells] == ["ok"] * len(OF_RULES["numpy"])
 
 
 def test_what_was_ok_is_kept_while_nothing_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = conforming.markers(Options(("numpy",)))
+    given = _markers("numpy")
     cases = tuple(c for c in given.cases if c["rule"] == "nonlinear_marker")
-    given, features = replace(given, cases=cases), FEATURES["numpy"]
+    given, features = replace(given, cases=cases), OF_RULES["numpy"]
     before = Shelf(tmp_path / "kept")
     first = conforming.matrix("numpy", (given,), features, before)
     assert {c.state for c in first.cells} == {"ok", "none"}
     (entry,) = (tmp_path / "kept").iterdir()
     kept = entry.read_bytes()
     run: list[object] = []
-    child = conforming._child
-    monkeypatch.setattr(conforming, "_child", lambda *a: run.append(a) or child(*a))
+    child = conforming.runners.run
+    spy = lambda *a: run.append(a) or child(*a)  # noqa: E731
+    monkeypatch.setattr(conforming.runners, "run", spy)
     assert conforming.matrix("numpy", (given,), features, before) == first
     assert not run
     entry.write_bytes(kept.replace(b'"rule"', b'"rude"'))
@@ -207,7 +193,18 @@ def test_the_table_reads_as_it_is_written() -> None:
     assert marks["forward AD"] == Feature("eager", "forward AD", 1, forward=True)
     assert marks["autocast to bfloat16"].half
     assert marks["compile of hessian"].order == 2
-    assert marks["compile of grad of jvp of jvp"] == Feature(
-        "compile", "compile of grad of jvp of jvp", 3, forward=True
+    assert marks["compile of jvp of jvp"] == Feature(
+        "compile, forward", "compile of jvp of jvp", 2, forward=True
     )
     assert marks["empty tensors"].order == 0
+
+
+def test_a_rule_that_takes_no_gradient_has_none_to_lose() -> None:
+    source = Source("f.grad", "rule scaled(n: int) -> y:\n    y = 2.5 * n\n")
+    result, _ = compile_source(source, "f.grad", Options(("numpy",)))
+    (module,) = result.modules
+    cases = conforming.cases(source, ".", Options(("numpy",)), True).value or ()
+    given = conforming.Subject({"numpy": module}, cases, conforming.DOUBTED)
+    matrix = conforming.matrix("numpy", (given,), OF_RULES["numpy"])
+    assert matrix.rules == ("scaled",)
+    assert {(c.state, c.failed) for c in matrix.cells} == {("none", False)}
