@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from itertools import compress, islice
+from itertools import compress, islice, permutations
 from random import Random
 from typing import Any
 
@@ -164,6 +164,8 @@ def points(rule: Rule, grid: Grid = SINGLE) -> Points:
         rows += _drawn(rule, random, like, grid)
         if len(_floating(rule)) > 1:
             rows += _sound(rule, list(_extreme(rule, random, like, grid)), grid)
+            if grid is not ELEMENTS:
+                rows += _sound(rule, list(_ends(rule, like, grid)), grid)
         if grid.hard:
             rows += _sound(rule, list(_hardest(rule, like)), grid)
     return as_points(rule, rows, grid.work, len(gaps))
@@ -360,6 +362,17 @@ def _extreme(
         yield row
 
 
+def _ends(
+    rule: Rule, like: list[dict[str, float]], grid: Grid
+) -> Iterator[dict[str, float]]:
+    """An input at 0 beside one far out: there a product may be 0 times infinity."""
+    far = float(grid.work(max(grid.rungs)))
+    for zero, large in permutations(_floating(rule)[:_PAIRED], 2):
+        for size in (far, -far):
+            yield like[0] | {zero: 0.0, large: size}
+
+
+_PAIRED = 4  # inputs of which one is 0 and another far out
 _MANY, _WORST = 2000, 6
 """Points drawn in search of hard ones, and the number kept for each quantity."""
 

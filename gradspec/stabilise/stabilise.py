@@ -92,7 +92,7 @@ _ROUNDS = 3
 _LEAST = 3  # nodes of a formula that may lose anything
 _ELEMENTS = 2  # of a value that are measured at one choice of sizes
 _FEW = 2
-"""Bad points far out that do not justify doubling the bytes of every call."""
+"""Bad points far out that do not justify doubling the bytes of every call, or a series."""
 
 _PLAIN = 1e4
 """Beyond this, and below its inverse, products leave the range in between; that is
@@ -296,7 +296,10 @@ class _Stabiliser:
             best = sorted(contest.measured, key=lambda found: found.faults)
             starts = dict.fromkeys((choice.selected, choice.written, *best[:2]))
             found = (form for start in starts for form in mend(contest.trials, start))
-            choice = contest.choose(self._counted(found), choice.selected)
+            held = choice.selected
+            choice = contest.choose(self._counted(found), held)
+            if mend is with_series and not _is_much(held, choice.selected):
+                choice = Choice(choice.written, held)
             if choice.is_good and of.is_derived and mend is with_ordered_products:
                 # from an order that is good the search may go on to a cheaper form
                 choice = self._searched(contest, of, choice)
@@ -517,6 +520,13 @@ def _with_indices(entry: Derived, indices: tuple[str, ...]) -> Expr:
     """Its value with the free indices of another entry of the same input."""
     at = {old: Idx(new) for old, new in zip(entry.indices, indices, strict=True)}
     return place(entry.value, at, Scope(indices)) if at else entry.value
+
+
+def _is_much(before: Candidate, after: Candidate) -> bool:
+    """True if more is repaired than a few points far out."""
+    pairs = zip(before.faults, after.faults, strict=True)
+    core, bad, *others = (was - now for was, now in pairs)
+    return core > 0 or bad > _FEW or any(number > 0 for number in others)
 
 
 def _is_plain(sample: Sample) -> Any:

@@ -270,21 +270,43 @@ class _Tips:
         if isinstance(expr, Apply) and expr.op in ("mul", "div"):
             found = product(expr)
             if expr not in found.above:  # a norm times its scale
-                made = self._product(found, outer)
+                sides = (tuple(map(self._whole, s)) for s in (found.above, found.below))
+                whole = Product(found.number, *sides)
+                if not expr.free:
+                    return self._in_place(expr, outer.times(whole))
+                made = self._product(found, whole, outer)
                 return expr if made == found else made.expr()
         linear = ("sum", "mean", "add", "sub", "neg")
         is_linear = isinstance(expr, Reduce | Apply) and expr.op in linear
         inner = outer if is_linear or isinstance(expr, Select) else _NO_FACTORS
         return with_children(expr, tuple(self.run(c, inner) for c in children(expr)))
 
-    def _product(self, found: Product, outer: Product) -> Product:
+    def _in_place(self, factor: Expr, whole: Product, is_below: bool = False) -> Expr:
+        """A product of numbers, whose order was chosen so that it stays in range."""
+        match factor:
+            case Apply(op="mul", args=(Select(), Apply(op="sqrt"))):
+                pass  # a norm times its scale
+            case Apply(op="mul" | "div" | "neg" | "square" as op, args=(a, *others)):
+                side = is_below != (op == "div")
+                made = (self._in_place(part, whole, side) for part in others)
+                first = self._in_place(a, whole, is_below)
+                return with_children(factor, (first, *made))
+        if is_below:
+            return _safe(factor) if self._is_tip(factor, whole) else self.run(factor)
+        above, own, rest = list(whole.above), self._whole(factor), _NO_FACTORS
+        if own in above:
+            above.remove(own)
+            rest = replace(whole, above=tuple(above))
+        return self._power(self.run(factor, rest), whole)
+
+    def _product(self, found: Product, whole: Product, outer: Product) -> Product:
         """The product with 1 in place of divisors that are 0 at a tip; a NaN stays. A
         divisor is applied to the last factor with an index that it lacks (an entry of
         the vector), so that the product of a tiny norm's inverse with the rest does not
         overflow.
         """
-        own, below = (tuple(map(self._whole, x)) for x in (found.above, found.below))
-        whole = outer.times(Product(found.number, own, below))
+        own, below = whole.above, whole.below
+        whole = outer.times(whole)
         zeros = [factor for factor in found.below if self._is_tip(factor, whole)]
         above = []
         for n, factor in enumerate(found.above):

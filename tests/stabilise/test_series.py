@@ -66,3 +66,14 @@ def test_no_series_beside_the_zero_of_a_gradient(form: str) -> None:
 def test_a_function_of_one_input_may_be_a_factor(forward: str) -> None:
     found = stable(f"rule f(x, z) -> y:\n    y = {forward}\n")
     assert "polynomial" in texts(found.rule)["y"]
+
+
+def test_no_series_is_taken_for_a_few_points_far_out() -> None:
+    text = """
+        rule f(x, p, q, b) -> y:
+            u = b * (p - q) * x
+            y = x * (p * sigmoid(u) + q * sigmoid(-u))
+            dp = dy * x * (sigmoid(u) * (1 + u * sigmoid(-u)))
+    """
+    found = texts(stable(text).rule)["dp"]
+    assert "vanishing" in found and "polynomial" not in found
