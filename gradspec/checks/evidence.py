@@ -202,11 +202,12 @@ def _is_rounded(claim: Claim, point: Point, seen: Comparison) -> bool:
 
 
 def everywhere(claim: Claim) -> Iterator[Point]:
-    """The sample; and upstream gradients of every size if the declared cotangent is not
-    plainly linear in them (a clipped one is the derivative as long as it is small)."""
+    """The sample; and upstream gradients of every size if a side is not plainly linear
+    in them (a clipped one is the derivative as long as it is small)."""
     yield from claim.instance.points
     upstream = claim.instance.upstream
-    if is_linear(claim.declared, frozenset(upstream)):
+    sides = (claim.declared, claim.derived)
+    if all(is_linear(side, frozenset(upstream)) for side in sides):
         return
     for point in claim.instance.points[:4]:
         for factor in _FACTORS:

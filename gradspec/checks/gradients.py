@@ -27,7 +27,7 @@ from gradspec.checks.evidence import (
 )
 from gradspec.checks.instances import Instance, Instances, Point, stem
 from gradspec.checks.proofs import is_defined, prove
-from gradspec.checks.regions import reach
+from gradspec.checks.regions import Reached, reach
 from gradspec.derive.chain import Underivable, is_linear
 from gradspec.derive.indexed import (
     closed_cotangent,
@@ -69,8 +69,9 @@ _CONFIRMED = 4
 _PRUNING = 0.05
 """The budget for determining which assumptions a proof needs."""
 
-_LOOK = 64
-"""Nodes of an element that make its examination one step."""
+_LOOK, _REACHED = 64, 256
+"""Nodes of an element that make its examination one step; the same of each point in its
+regions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ def _judge(
     # What the index calculus has proved is looked at by means that know no indices, too:
     # a fault of the calculus would show nearly everywhere.
     always = (*known.always, *known.further)
-    for instance in known.always if equal else known.every:
+    for instance in always if equal else known.every:
         if looking.steps < 0 and instance not in always:
             continue
         for claim in _claims(variable, instance):
@@ -153,19 +154,16 @@ def _judge(
         verdict = _proved(rule, equal, verdict, seen, known, Effort.of(budget))
     if verdict.status is Status.PROVED or not any(i.points for i in known.every):
         return Judgement(verdict, found)
-    if known.unreached is not None:
-        return Judgement(
-            verdict,
-            (*found, wording.unreached_size(rule, variable, entry, known.unreached)),
-        )
-    if verdict.sizes:
-        return Judgement(verdict, found)
+    judged = Judgement(verdict, found)
+    contrary = _contrary_beyond(rule, variable, known, judged, budget)
+    if contrary is not None or verdict.sizes:
+        return contrary or judged
     upstream = frozenset(usual.upstream)
     if not all(
         is_linear(claim.declared, upstream) for claim in _claims(variable, usual)
     ):
         return Judgement(verdict, (*found, wording.not_linear(rule, variable, entry)))
-    return _confirmed(rule, variable, entry, known, seen, Judgement(verdict, found))
+    return _confirmed(rule, variable, entry, known, seen, judged)
 
 
 def _claims(variable: Input, instance: Instance) -> Iterator[Claim]:
@@ -196,21 +194,17 @@ def _confirmed(
         some = claims[:: max(1, len(claims) // _CONFIRMED)]
         more = [examine(claim, further(claim)) for claim in some]
         reached = [reach(claim) for claim in some] if instance in known.always else []
-        for one in (*more, *(r.evidence for r in reached)):
-            if one.refuted is not None:
-                return _refuted(one, one.refuted, known)
-            if one.outside is not None:
-                return _outside(one)
+        for region in (*map(Reached, more), *reached):
+            contrary = _contrary(region, known, judged)
+            if contrary is not None:
+                return contrary
+            hole = region.evidence.hole
+            if hole is not None and not found:
+                found = (wording.hole(Witness(region.evidence.claim, *hole)),)
         for one in (*(s for s in seen if s.claim in some), *more):
             apart = None if one.rounded else far_apart(one)
             if apart is not None:
                 return _refuted(one, apart, known)
-        for region in reached:
-            if region.missed is not None:
-                claim, gap = region.evidence.claim, region.missed.gap
-                return Judgement(
-                    judged.verdict, (*found, wording.unreached_region(claim, gap))
-                )
         done += more
         if more and all(is_enough(one.claim, one.supporting) for one in more):
             break
@@ -223,6 +217,43 @@ def _confirmed(
         through_surrogate=judged.verdict.through_surrogate,
     )
     return Judgement(verdict, found)
+
+
+def _contrary(region: Reached, known: Instances, judged: Judgement) -> Judgement | None:
+    """What is against a claim in its regions: a point, or a region without one."""
+    one = region.evidence
+    if one.refuted is not None:
+        return _refuted(one, one.refuted, known)
+    if one.outside is not None:
+        return _outside(one)
+    if region.missed is None:
+        return None
+    missed = wording.unreached_region(one.claim, region.missed.gap)
+    return replace(judged, found=(*judged.found, missed))
+
+
+def _contrary_beyond(
+    rule: Rule, variable: Input, known: Instances, judged: Judgement, budget: float
+) -> Judgement | None:
+    """What is against elements at further sizes that are not proved."""
+    proving, reaching, unseen = Effort.of(budget), Effort.of(budget), known.unreached
+    claims = (claim for one in known.further for claim in _claims(variable, one))
+    for claim in claims if unseen is None else ():
+        if prove(claim, proving).proof is not None:
+            continue
+        region = reach(claim)
+        contrary = _contrary(region, known, judged)
+        if contrary is not None:
+            return contrary
+        nodes = size(claim.declared) + size(claim.derived)
+        points = region.evidence.supporting
+        if not points or not reaching.take(len(points) * nodes // _REACHED):
+            unseen = claim.instance.sizes
+            break
+    if unseen is None:
+        return None
+    found = wording.unreached_size(rule, variable, rule.declared[variable.name], unseen)
+    return replace(judged, found=(*judged.found, found))
 
 
 # --- enough points -----------------------------------------------------------------------
@@ -389,8 +420,9 @@ def _proved(
 ) -> Verdict:
     """A proof for every size, else for every element at every small size, else
     unchanged."""
-    smallest = [one.claim for one in seen if one.claim.instance is known.first]
-    if equal and all(is_defined(claim, effort) for claim in smallest):
+    far = {known.first, *known.further}
+    some = [one.claim for one in seen if one.claim.instance in far]
+    if equal and all(is_defined(claim, effort) for claim in some):
         sizes = "every size" if axis_names(rule) else ""
         return replace(
             verdict, status=Status.PROVED, method="index calculus", sizes=sizes

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice
 from typing import TypeAlias
 
-from gradspec.checks.sizes import full_sizes, further_sizes
+from gradspec.checks.sizes import full_sizes, gaps_of
 from gradspec.derive.chain import Underivable
 from gradspec.derive.vjp import cotangents
 from gradspec.ir import unroll as sizes
@@ -32,6 +33,7 @@ _POINTS = 12
 """Points of an instance with several elements an axis; there are several instances."""
 
 _APART, _LONG = (2, 3), 5
+_COMPLETIONS = 48  # of the sizes of a few axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,34 +138,40 @@ class Instances:
         every = (self._at(wished)[0] for wished in sizes.larger(self._rule))
         return next(filter(None, every), ())[-2:]
 
-    @cached_property
+    @property
     def further(self) -> tuple[Instance, ...]:
-        """Instances at which a condition on indices or sizes has another truth."""
-        every = map(self._instances_at, further_sizes(self._rule))
-        return tuple(one for made, _ in every for one in made)
+        """Instances at which conditions on indices or sizes have another truth."""
+        return self._beyond[0]
 
     @property
     def unreached(self) -> Sizes | None:
-        """Sizes with another truth that are too large for an instance, if any."""
-        every = further_sizes(self._rule)
-        return next(
-            (sizes for sizes in every if not any(self._instances_at(sizes))), None
-        )
+        """Sizes with another truth at which there is no instance, if any."""
+        return self._beyond[1]
 
-    def _instances_at(
-        self, given: Sizes
-    ) -> tuple[tuple[Instance, ...], tuple[Gap, ...]]:
+    @cached_property
+    def _beyond(self) -> tuple[tuple[Instance, ...], Sizes | None]:
+        """Further instances, and sizes at which none was made."""
+        made: list[Instance] = []
+        unreached: Sizes | None = None
+        for gaps in gaps_of(self._rule):
+            met, unreached_from = gaps.first_met(self._rule)
+            usual = (*self.small, *self.larger, *made)
+            seen = set().union(*(gaps.orders(o.sizes, o.integers) for o in usual))
+            for order, choices in reversed(met.items()):
+                for given in choices:
+                    some = self._instances_at(given) if order not in seen else ()
+                    seen.update(*(gaps.orders(o.sizes, o.integers) for o in some))
+                    made += some
+            missed = (choices[0] for order, choices in met.items() if order not in seen)
+            unreached = unreached or next(missed, unreached_from)
+        return _distinct(*made), unreached
+
+    def _instances_at(self, given: Sizes) -> tuple[Instance, ...]:
         """The instances at some sizes of a few axes, the others such that there are any
-        if possible; else the gaps.
-        """
-        known = (one.sizes for one in self.small)
-        gaps: tuple[Gap, ...] = ()
-        for full in full_sizes(self._rule, given, known):
-            made, missing = self._at(full)
-            if made:
-                return made, ()
-            gaps += missing
-        return (), gaps
+        if possible."""
+        known = (one.sizes for one in reversed(self.small))
+        every = islice(full_sizes(self._rule, given, known), _COMPLETIONS)
+        return next(filter(None, (self._at(full)[0] for full in every)), ())
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
@@ -172,12 +180,9 @@ class Instances:
 
     @property
     def missed(self) -> Iterator[Gap]:
-        """Gaps at small sizes, and at larger ones up to those of ``larger``."""
-        yield from self.gaps
-        for wished in sizes.larger(self._rule):
-            made, gaps = self._at(wished)
-            if made:
-                return
+        """Gaps at all sizes that are looked at."""
+        _ = self.gaps, self.larger, self.further  # now all are known
+        for _, gaps in tuple(self._known.values()):
             yield from gaps
 
     @property

@@ -18,7 +18,7 @@ from gradspec.checks.evidence import Claim, Evidence, examine
 from gradspec.checks.instances import Instance, Point, stem
 from gradspec.ir.expr import ZERO, Apply, Const, Expr, Select
 from gradspec.ir.rule import Kind
-from gradspec.ir.walk import children, names, nodes, size, transform
+from gradspec.ir.walk import children, names, nodes, transform
 from gradspec.primitives.lookup import primitive
 from gradspec.symbolic.breaks import RELATIONS, STEPS, borders_of
 from gradspec.symbolic.compare import Relation
@@ -46,7 +46,7 @@ _ELEMENTS = 2
 """Elements of one vector or matrix along which a border is looked for: they have the
 same role."""
 
-_MOST_PATHS = 200
+_MOST_PATHS = 5000
 _WHOLE = (Kind.INT, Kind.STATIC_INT)
 
 _GROUPS = {
@@ -165,8 +165,8 @@ def reach(claim: Claim) -> Reached:
         for border in borders(claim.derived)
     )
     wanted = tuple(dict.fromkeys((*borders(claim.declared), *ties, *_edges(claim))))
-    if not wanted or size(claim.declared) + size(claim.derived) > _LARGEST:
-        return Reached(Evidence(claim, ()))
+    if not wanted:
+        return Reached(examine(claim, claim.instance.points))
     search = _Search(claim)
     crossed = [border for border in wanted if not search.is_never_met(border)]
     for border in crossed:
@@ -289,10 +289,13 @@ class _Search:
 
     def is_covered(self, border: Border, seen: list[Point]) -> bool:
         """True if each region at a border has a point, or is empty."""
-        met = {_sign(border, point) for point in seen if border.holds(point)}
-        missing = [group for group in border.groups if met.isdisjoint(group)]
-        if not missing:
-            return True
+        missing = list(border.groups)
+        for point in seen:
+            if not missing:
+                return True
+            sign = _sign(border, point)
+            if any(sign in group for group in missing) and border.holds(point):
+                missing = [group for group in missing if sign not in group]
         free = names(border.gap) | names_of(border.path)
         one_variable = len(free & set(self.kinds)) <= 1
         alike = (g for g in self.whole if names(g) <= free)

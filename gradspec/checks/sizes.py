@@ -1,189 +1,230 @@
-"""Sizes at which a condition on indices and sizes first has another truth.
+"""Sizes at which conditions on indices and sizes first have another truth.
 
-``n <= 4`` and ``i < 7`` hold at all small sizes. So for each pair of sides that a
-comparison, a ``min`` or a rounding compares, if they consist of indices, sizes and
-numbers alone, sizes near their constants are looked through for one at which their order
-is one that it is at no small size.
+``n <= 4`` and ``i < 7`` hold at all small sizes, and ``i * (i - 1) * (i - 2)`` is 0. So
+what consists of indices, sizes and numbers alone is evaluated at small sizes, at larger
+ones and near its numbers. The signs of all such differences in one value are an order;
+a size is looked at if it has an order that no size has that was looked at.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from fractions import Fraction
-from functools import lru_cache
-from itertools import islice, product
-from math import isqrt
+from functools import cached_property, lru_cache
+from itertools import chain, product
+from math import isqrt, prod
+from typing import TypeAlias
 
-from gradspec.ir.elements import Axes
-from gradspec.ir.expr import (
-    ONE,
-    ZERO,
-    Apply,
-    Const,
-    Expr,
-    Idx,
-    Reduce,
-    Ref,
-    Select,
-    Size,
-    const,
-)
-from gradspec.ir.rule import Declared, Override, Rule
+from gradspec.derive.indexed import closed_cotangent
+from gradspec.ir.elements import PLAIN, Expansion, Nested, above_reductions, extent
+from gradspec.ir.expr import Apply, Const, Expr, Idx, Reduce, Ref, Size, const, show
+from gradspec.ir.rule import Rule
 from gradspec.ir.tidy import fold
-from gradspec.ir.unroll import Sizes, axis_names, small
-from gradspec.ir.walk import nodes, transform
+from gradspec.ir.unroll import Sizes, axes_of, axis_names, index_inputs, is_assumed_away
+from gradspec.ir.walk import names, nodes, transform
+from gradspec.primitives.lookup import primitive
 from gradspec.symbolic.breaks import STEPS, borders_of
+from gradspec.symbolic.enclose import Program, program
+from gradspec.symbolic.signs import sign_of
 
-_MOST = 4000
-"""Combinations of sizes and indices at which one pair is compared."""
+_EVERY, _LARGEST = 10_000, 100
+"""Combinations of sizes and indices of which every one is looked at, up to a size."""
 
-_ALL = 12
-"""Sizes up to which every one is looked at, with every index."""
+_MOST = 40_000
+"""Combinations that are looked at in all."""
 
-_LARGEST = 1_000_000
-_USUAL = 2
+_JOINT = 6
+"""Indices and sizes up to which the differences of one value have a common order."""
 
-_Pair = tuple[Expr, Expr]
-_Env = Mapping[str, str | int]
-"""The axis of each index."""
+_CHOICES = 3  # of sizes for one order
+_FAR = tuple(2**k for k in range(3, 21))
+
+Order: TypeAlias = tuple[int | None, ...]
+
+
+class Gaps:
+    """Differences of indices, sizes and numbers in one value; ``env`` are the axes of
+    their indices."""
+
+    def __init__(self, gaps: tuple[Expr, ...], env: Mapping[str, str | int]) -> None:
+        every = [node for gap in gaps for node in nodes(gap)]
+        self.bounds = [b for n in every if isinstance(n, Reduce) for b in n.bounds]
+        used = {name for gap in gaps for name in gap.free}
+        self.env = {name: axis for name, axis in env.items() if name in used}
+        axes = [*self.env.values(), *(bound.axis for bound in self.bounds)]
+        axes += [node.axis for node in every if isinstance(node, Size)]
+        self.axes = tuple(dict.fromkeys(a for a in axes if isinstance(a, str)))
+        self.numbers = {int(abs(n.value)) for n in every if isinstance(n, Const)}
+        self.gaps = gaps
+        self.dimensions = len(self.axes) + len(self.env)
+        self._every = min(int(_EVERY ** (1 / max(self.dimensions, 1))), _LARGEST)
+
+    def orders(self, sizes: Sizes, integers: Mapping[str, Nested]) -> frozenset[Order]:
+        """The orders at some sizes, for indices that may matter, and given integers."""
+        given = {f"size of {axis}": sizes[axis] for axis in self.axes}
+        inputs = ((name, name.partition("[")[0]) for name in self.env)
+        pools = [
+            _flat(integers[stem]) if stem in integers else self._pool(name, sizes)
+            for name, stem in inputs
+        ]
+        points = (dict(zip(self.env, p, strict=True)) for p in product(*pools))
+        if self.bounds:
+            by = Expansion({}, sizes, {}, PLAIN)
+            each = (tuple(by.expand(g, point) for g in self.gaps) for point in points)
+            values = (Program(gaps).run({}, 64) for gaps in each)
+        else:
+            compiled = program(*(transform(gap, _as_input) for gap in self.gaps))
+            values = (compiled.run({**given, **point}, 64) for point in points)
+        return frozenset(tuple(map(sign_of, gaps)) for gaps in values)
+
+    def _pool(self, name: str, sizes: Sizes) -> list[int]:
+        size = extent(self.env[name], sizes)
+        if size <= max(self._every, 3):
+            return list(range(size))
+        near = (n + step for n in self.numbers for step in (-1, 0, 1))
+        some = {0, 1, size // 2, size - 2, size - 1, *near}
+        return sorted(k for k in some if 0 <= k < size)
+
+    @cached_property
+    def candidates(self) -> tuple[Sizes, ...]:
+        """Every combination of sizes up to a limit, and larger ones."""
+        few = range(1, self._every + 1)
+        found = dict.fromkeys(product(few, repeat=len(self.axes)))
+        around = {*self.numbers, *map(isqrt, self.numbers)}
+        around |= {n // k for n in self.numbers for k in self.numbers if k > 1}
+        near = {number + step for number in around for step in (-1, 0, 1, 2)}
+        for far in (*near, *_FAR):
+            pools = product(dict.fromkeys((2, max(far, 1))), repeat=len(self.axes))
+            found |= dict.fromkeys(pools)
+        ordered = sorted(found, key=lambda sizes: (max(sizes), sizes))
+        return tuple(dict(zip(self.axes, sizes, strict=True)) for sizes in ordered)
+
+    def first_met(self, rule: Rule) -> tuple[dict[Order, list[Sizes]], Sizes | None]:
+        """Each order with the smallest sizes that have it and are not assumed away; and
+        the sizes from which on nothing was looked at, if any."""
+        found: dict[Order, list[Sizes]] = {}
+        left = _MOST
+        for sizes in self.candidates:
+            if not is_assumed_away(rule, sizes):
+                terms = prod(extent(bound.axis, sizes) for bound in self.bounds)
+                left -= terms * prod(len(self._pool(name, sizes)) for name in self.env)
+                if left < 0:
+                    return found, sizes
+                for order in self.orders(sizes, {}):
+                    choices = found.setdefault(order, [])
+                    choices += [sizes][: len(choices) < _CHOICES]
+        return found, None
 
 
 @lru_cache(maxsize=64)
-def further_sizes(rule: Rule) -> tuple[Sizes, ...]:
-    """Sizes of a few axes at which the rule may be another than at small ones."""
-    largest = small(rule).largest
-    found: dict[tuple[tuple[str, int], ...], Sizes] = {}
-    for pair, env in dict.fromkeys(_pairs(rule)):
-        for sizes in _new_orders(pair, dict(env), largest):
-            found[tuple(sorted(sizes.items()))] = sizes
-    return tuple(found.values())
+def gaps_of(rule: Rule) -> tuple[Gaps, ...]:
+    """The differences of each value: together, or each alone if there are many
+    indices."""
+    statics = {i.name: i.default for i in rule.static_inputs if i.default is not None}
+    pointing = index_inputs(rule)
+    found: dict[tuple[Expr, ...], Gaps] = {}
+    for value, env in _values(rule):
+        bounds = (b for n in nodes(value) if isinstance(n, Reduce) for b in n.bounds)
+        env |= {bound.index: bound.axis for bound in bounds}
+        for scope in _scopes(value):
+            sides = (_with_statics(gap, statics, pointing) for gap in scope)
+            gaps = tuple(dict.fromkeys(gap for gap in sides if _is_of_places(gap)))
+            values = (n for gap in gaps for n in nodes(gap) if isinstance(n, Idx))
+            stems = ((n.name, n.name.partition("[")[0]) for n in values)
+            env |= {name: pointing[stem] for name, stem in stems if stem in pointing}
+            is_small = Gaps(gaps, env).dimensions <= _JOINT
+            for part in (gaps,) if is_small else zip(gaps):
+                found[part] = Gaps(part, env)
+    return tuple(gaps for gaps in found.values() if gaps.axes)
 
 
 def full_sizes(rule: Rule, given: Sizes, known: Iterable[Sizes]) -> Iterator[Sizes]:
-    """Sizes of all axes, those of a few given: the others of size 2, or as in ``known``
-    sizes at which the rule is defined, or one of them larger than what is given.
+    """Sizes of all axes, those of a few given: the others as in ``known`` sizes at
+    which the rule is defined, the largest first, or in proportion to what is given.
     """
     axes = axis_names(rule)
-    usual = dict.fromkeys(axes, _USUAL)
-    larger = max(given.values()) + _USUAL
-    for others in (usual, *known, *({**usual, axis: larger} for axis in axes)):
-        yield {axis: given.get(axis, others[axis]) for axis in axes}
+    others = [axis for axis in axes if axis not in given]
+    most = max(given.values())
+    multiples = (most, most + 2, 2 * most + 2, 3 * most + 2, most // 2 or 1, 2)
+    chosen = product(multiples, repeat=len(others))
+    proportions = (dict(zip(others, sizes, strict=True)) for sizes in chosen)
+    for one in chain(known, proportions):
+        yield {axis: given.get(axis) or one[axis] for axis in axes}
 
 
-def _pairs(rule: Rule) -> Iterator[tuple[_Pair, tuple[tuple[str, str | int], ...]]]:
-    """The sides that are compared, and the axes of their indices."""
-    statics = {i.name: i.default for i in rule.static_inputs if i.default is not None}
-    for value, indices, axes in _values(rule):
-        bound = {
-            b.index: b.axis
-            for node in nodes(value)
-            if isinstance(node, Reduce)
-            for b in node.bounds
-        }
-        env: _Env = dict(zip(indices, axes, strict=True)) | bound
-        for node in nodes(value):
-            for pair in _compared(node):
-                left, right = (_with_statics(side, statics) for side in pair)
-                inner = [*nodes(left), *nodes(right)]
-                if any(isinstance(n, Ref | Reduce) for n in inner):
-                    continue
-                used = {n.name for n in inner if isinstance(n, Idx)}
-                used_sizes = any(isinstance(n, Size) for n in inner)
-                if (used or used_sizes) and used <= env.keys():
-                    yield (left, right), tuple((i, env[i]) for i in sorted(used))
+def _values(rule: Rule) -> Iterator[tuple[Expr, dict[str, str | int]]]:
+    for let in rule.forward:
+        yield let.value, dict(zip(let.indices, let.axes, strict=True))
+    shapes = axes_of(rule)
+    for one in rule.surrogates:
+        yield one.value, dict(zip(one.indices, shapes[one.output], strict=True))
+    for name, entry in rule.declared.items():
+        places = {str(place): axis for place, axis in enumerate(shapes[name])}
+        yield closed_cotangent(rule, name, entry), places
 
 
-def _values(rule: Rule) -> Iterator[tuple[Expr, tuple[str, ...], Axes]]:
-    for let in (*rule.forward, *rule.backward_locals):
-        yield let.value, let.indices, let.axes
-    for variable, entry in rule.entries:
-        if isinstance(entry, Declared | Override):
-            yield entry.value, entry.indices, variable.shape.axes
+def _scopes(value: Expr, outside: tuple[Expr, ...] = ()) -> Iterator[tuple[Expr, ...]]:
+    """The differences in each innermost reduction with those around it: the sides of
+    what is compared, and what may be 0."""
+    above = tuple(above_reductions(value))
+    plain = above_reductions(transform(value, _without_indices))
+    compared = (gap for node in above for gap in _compared(node))
+    gaps = (*outside, *compared, *filter(_is_number, plain))
+    inner = [node for node in above if isinstance(node, Reduce)]
+    for reduction in inner:
+        below = reduction.below
+        yield from _scopes(below[0] if len(below) == 1 else Apply("and", below), gaps)
+    if not inner:
+        yield gaps
 
 
-def _compared(node: Expr) -> Iterator[_Pair]:
+def _compared(node: Expr) -> Iterator[Expr]:
     match node:
-        case Apply(op="mod", args=(left, right)):
-            yield left, right
+        case Apply(op="mod", args=pair):
+            yield Apply("sub", pair)
         case Apply(op=op, args=(arg,)) if op in STEPS:
-            yield arg, Const(STEPS[op])
-        case Select(condition=condition) | Reduce(where=condition) if condition:
-            yield Select(condition, ONE, ZERO), Const(Fraction(1, 2))
+            yield Apply("sub", (arg, Const(STEPS[op])))
         case _:
-            yield from borders_of(node)
+            yield from (Apply("sub", pair) for pair in borders_of(node))
 
 
-def _with_statics(expr: Expr, statics: Mapping[str, object]) -> Expr:
+def _is_number(node: Expr) -> bool:
+    is_number = isinstance(node, Apply) and primitive(node.op).result != "bool"
+    return is_number and not names(node)
+
+
+def _is_of_places(gap: Expr) -> bool:
+    every = nodes(gap)
+    is_of_data = any(isinstance(n, Ref) for n in every)
+    return not is_of_data and any(isinstance(n, Idx | Size | Reduce) for n in every)
+
+
+def _with_statics(
+    expr: Expr, statics: Mapping[str, object], pointing: Mapping[str, str | int]
+) -> Expr:
+    """Defaults in place of statics; an integer that serves as an index is one."""
+
     def visit(node: Expr) -> Expr:
         if isinstance(node, Ref) and node.name in statics:
             return const(statics[node.name])  # type: ignore[arg-type]
-        return fold(node)
+        is_index = isinstance(node, Ref) and node.name in pointing
+        return Idx(show(node)) if is_index else fold(node)
 
     return transform(expr, visit)
 
 
-def _new_orders(pair: _Pair, env: _Env, largest: int) -> Iterator[dict[str, int]]:
-    """The smallest sizes at which the sides are in an order that is new."""
-    both = [*nodes(pair[0]), *nodes(pair[1])]
-    axes = [axis for axis in env.values() if isinstance(axis, str)]
-    axes += [node.axis for node in both if isinstance(node, Size)]
-    names = tuple(dict.fromkeys(axes))
-    numbers = {int(abs(n.value)) for n in both if isinstance(n, Const)}
-    if not names or max(numbers, default=0) < largest - 1:
-        return
-    candidates = _candidates(numbers)
-    combinations = sorted(
-        product(candidates, repeat=len(names)), key=lambda c: (max(c), c)
-    )
-    seen: set[int] = set()
-    trials = 0
-    for chosen in combinations:
-        sizes = dict(zip(names, chosen, strict=True))
-        orders: set[int] = set()
-        for order in islice(_orders(pair, env, sizes, numbers), _MOST - trials):
-            trials += 1
-            orders.add(order)
-        if max(chosen) > largest and not orders <= seen:
-            yield sizes
-        seen |= orders
-        if trials >= _MOST or len(seen) == 3:
-            return
+def _flat(value: Nested) -> list[int]:
+    return [value] if isinstance(value, int) else [n for v in value for n in _flat(v)]
 
 
-def _candidates(numbers: set[int]) -> list[int]:
-    found = set(range(1, _ALL + 1))
-    for number in (n for n in numbers if n <= _LARGEST):
-        around = {number, isqrt(number), *(number // k for k in numbers if k > 1)}
-        found |= {near + step for near in around for step in (-1, 0, 1, 2)}
-    return sorted(n for n in found if n > 0)
+def _without_indices(node: Expr) -> Expr:
+    return Ref(node.name) if isinstance(node, Ref) else node
 
 
-def _orders(
-    pair: _Pair, env: _Env, sizes: Mapping[str, int], numbers: set[int]
-) -> Iterator[int]:
-    """The signs of the difference of the sides, for indices that may matter."""
-    pools = []
-    for axis in env.values():
-        size = axis if isinstance(axis, int) else sizes[axis]
-        near = {n + step for n in numbers for step in (-2, -1, 0, 1, 2)}
-        ends = {0, 1, 2, size // 2, size - 3, size - 2, size - 1}
-        every = range(size) if size <= _ALL else sorted(near | ends)
-        pools.append([k for k in every if 0 <= k < size])
-    for chosen in product(*pools):
-        given = dict(zip(env, chosen, strict=True))
-        gap = _value(Apply("sub", pair), given, sizes)
-        if isinstance(gap, Const):
-            yield (gap.value > 0) - (gap.value < 0)
-
-
-def _value(expr: Expr, given: Mapping[str, int], sizes: Mapping[str, int]) -> Expr:
-    def visit(node: Expr) -> Expr:
-        match node:
-            case Idx(name=name) if name in given:
-                return const(given[name])
-            case Size(axis=axis) if axis in sizes:
-                return const(sizes[axis])
-            case _:
-                return fold(node)
-
-    return transform(expr, visit)
+def _as_input(node: Expr) -> Expr:
+    match node:
+        case Idx(name=name):
+            return Ref(name)
+        case Size(axis=axis):
+            return Ref(f"size of {axis}")
+        case _:
+            return node

@@ -104,7 +104,7 @@ class Expansion:
         if order is None:
             order = self._orders[id(expr)] = tuple(
                 (n, n.key if isinstance(n, Reduce) else id(n), n.free)
-                for n in _above_reductions(expr)
+                for n in above_reductions(expr)
             )
         return order
 
@@ -167,7 +167,7 @@ class Expansion:
         return terms
 
 
-def _above_reductions(expr: Expr) -> Iterator[Expr]:
+def above_reductions(expr: Expr) -> Iterator[Expr]:
     """Every node that is in no reduction, children before parents."""
     seen: set[Key] = set()
     todo: list[tuple[Expr, bool]] = [(expr, False)]

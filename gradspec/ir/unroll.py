@@ -408,7 +408,7 @@ def unrolled_at(
         return (Unrolled(rule, {}),), ()
     if count(rule, sizes) > MOST_ELEMENTS or work(rule, sizes) > _WORK:
         return (), ()
-    if _is_assumed_away(rule, sizes):
+    if is_assumed_away(rule, sizes):
         return (), ()
     made: list[Unrolled] = []
     gaps: list[Gap] = []
@@ -426,6 +426,18 @@ def unrolled_at(
 def is_too_large(rule: Rule) -> bool:
     """True if fixed sizes give too many elements even if every named axis has one."""
     return count(rule, dict.fromkeys(axis_names(rule), 1)) > MOST_ELEMENTS
+
+
+def is_assumed_away(rule: Rule, sizes: Sizes) -> bool:
+    """True if an assumption about sizes alone (``n > 1``) does not hold."""
+
+    def visit(node: Expr) -> Expr:
+        if isinstance(node, Size) and node.axis in sizes:
+            return const(sizes[node.axis])
+        return fold(node)
+
+    plain = (a.condition for a in rule.assumes if not a.indices)
+    return any(decide(transform(condition, visit)) is False for condition in plain)
 
 
 @lru_cache(maxsize=64)
@@ -480,16 +492,6 @@ def _is_feasible(rule: Rule, axes: tuple[str, ...], largest: int) -> bool:
         return False
     numbers = [_number(rule, sizes) for sizes in _combinations(axes, largest)]
     return max(numbers) <= _FILLINGS and sum(numbers) <= _COMBINATIONS
-
-
-def _is_assumed_away(rule: Rule, sizes: Sizes) -> bool:
-    """True if an assumption about sizes alone (``n > 1``) does not hold."""
-
-    def visit(node: Expr) -> Expr:
-        return const(sizes[node.axis]) if isinstance(node, Size) else fold(node)
-
-    plain = (a.condition for a in rule.assumes if not a.indices)
-    return any(decide(transform(condition, visit)) is False for condition in plain)
 
 
 # --- integers that serve as indices ------------------------------------------------------

@@ -210,17 +210,18 @@ def unreached_region(claim: Claim, gap: Expr) -> Diagnostic:
 def unreached_size(
     rule: Rule, variable: Input, entry: Declared, sizes: Mapping[str, int]
 ) -> Diagnostic:
-    """A condition on sizes that is not reached at sizes that can be looked at."""
+    """Sizes with another truth of a condition, at which the rule cannot be compared."""
     said = ", ".join(f"{axis} = {size}" for axis, size in sizes.items())
     return error(
         "GS415",
-        f"d{variable.name} of {rule.name} is not proved, and its sizes are too large to"
-        " look at",
+        f"d{variable.name} of {rule.name} is not proved, and not compared at all of its"
+        " sizes",
         rule.source,
         entry.span,
-        label=f"a condition has another truth at {said}",
-        help="leave out the condition, or the line: a derived gradient is right at every"
-        " size",
+        label=f"its indices and sizes may make another formula of it at {said}, where the"
+        " rule is too large or undefined",
+        help="leave out the condition, or assume the sizes that are meant; or leave out the"
+        " line: a derived gradient is right at every size",
     )
 
 
