@@ -431,18 +431,27 @@ FLOATS: Mapping[str, Any] = {"float32": np.float32, "float64": np.float64}
 
 
 def unfilled_holes(checked: CheckedRule, written: Rule) -> Iterator[Diagnostic]:
-    """Removable singularities left NaN by stabilisation, reported once for each point.
-    ``written``: the rule before that.
-    """
-    told: dict[Any, tuple[list[str], Hole, tuple[str, ...]]] = {}
+    """Removable singularities left NaN by stabilisation, once for each point, and
+    derived gradients that are numbers there, but not slopes, once for the rule.
+    ``written``: the rule before that."""
+    told: dict[Any, tuple[list[str], Hole, dict[str, float]]] = {}
     for hole in checked.holes:
         form = Names(checked.rule).close(Ref(hole.name))
         values = emitted(checked.rule, form, dict(hole.point), hole.output)
-        left = tuple(name for name, value in values.items() if np.isnan(value))
-        if left and not any(hole.name in names_ for names_, *_ in told.values()):
-            told.setdefault(hole.point, ([], hole, left))[0].append(hole.name)
-    for names_, hole, left in told.values():
-        yield _hole_warning(written, hole, left, tuple(names_))
+        is_nan = any(map(math.isnan, values.values()))
+        if not is_nan and (hole.name in _texts(written) or _are_slopes(values, hole)):
+            continue
+        if not any(hole.name in names_ for names_, *_ in told.values()):
+            key = hole.point if is_nan else None
+            told.setdefault(key, ([], hole, values))[0].append(hole.name)
+    for names_, hole, values in told.values():
+        yield _hole_warning(written, hole, values, tuple(names_))
+
+
+def _are_slopes(values: Mapping[str, float], hole: Hole) -> bool:
+    low, high = sorted(map(float, (hole.left, hole.right)))
+    slack = 1e-4 * (1 + abs(low) + abs(high))  # the slopes are texts of six digits
+    return all(low - slack <= v <= high + slack for v in values.values())
 
 
 def emitted(
@@ -471,22 +480,23 @@ def emitted(
 
 
 def _hole_warning(
-    rule: Rule, hole: Hole, formats: tuple[str, ...], names_: tuple[str, ...]
+    rule: Rule, hole: Hole, values: Mapping[str, float], names_: tuple[str, ...]
 ) -> Diagnostic:
     sides = tuple(dict.fromkeys((hole.left, hole.right)))
-    verb = "is" if len(names_) == 1 else "are"
-    what = "where it has a limit" if len(sides) == 1 else "at a kink"
-    what = what.replace("it has", "they have") if len(names_) > 1 else what
+    left = [name for name, value in values.items() if math.isnan(value)]
     limit = f"limit {sides[0]}" if len(sides) == 1 else f"slopes {' and '.join(sides)}"
+    number = "NaN" if left else _number(next(iter(values.values())))
     point = dict(hole.point)
-    place = point_text(point, tuple(point))
-    where = "" if len(formats) == len(FLOATS) else f" in {formats[0]}"
+    where = f" in {left[0]}" if 0 < len(left) < len(FLOATS) else ""
+    what = "NaN where it has a limit" if len(sides) == 1 else "NaN at a kink"
+    what = what.replace("it has", "they have") if len(names_) > 1 else what
+    what = what if left else "not the slope at a point"
     return warning(
-        "GS433",
-        f"{', '.join(names_)} of {rule.name} {verb} NaN {what}",
+        "GS433" if left else "GS434",
+        f"{', '.join(names_)} of {rule.name} {'is' if len(names_) == 1 else 'are'} {what}",
         rule.source,
         _texts(rule).get(hole.name, (None, rule.name_span))[1],
-        label=f"NaN{where} at {place}: {limit}",
+        label=f"{number}{where} at {point_text(point, tuple(point))}: {limit}",
         help=f"or {_cure('undefined', Names(rule).close(Ref(hole.output)))}",
         fixes=(tuple(_fills(rule, hole)),),
     )

@@ -12,7 +12,7 @@ from gradspec.derive import scopes
 from gradspec.derive.chain import Underivable
 from gradspec.derive.indexed import cotangent_lets
 from gradspec.derive.vjp import filled, vjps
-from gradspec.ir.expr import Apply, Bound, Call, Expr, Idx, Key, Reduce, Ref
+from gradspec.ir.expr import Apply, Bound, Call, Const, Expr, Idx, Key, Reduce, Ref
 from gradspec.ir.rule import Declared, Derived, Input, Let, Output, Override, Rule
 from gradspec.ir.walk import (
     children,
@@ -26,6 +26,7 @@ from gradspec.ir.walk import (
     with_children,
 )
 from gradspec.primitives.table_operators import STOP
+from gradspec.symbolic.breaks import conjuncts
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,33 @@ class Names:
         if name not in self._closed:
             self._closed[name] = self.close(self._values[name])
         return self._closed[name]
+
+
+Signs = Mapping[str, bool]
+"""Names that are never negative; True for those above 0."""
+
+
+def signs(rule: Rule) -> Signs:
+    """The signs that a rule assumes."""
+    found: dict[str, bool] = {}
+    for part in (p for assume in rule.assumes for p in conjuncts(assume.condition)):
+        match part:
+            case (
+                Apply(op="gt" | "ge" as op, args=(Ref() as of, Const(value=least)))
+                | Apply(op="lt" | "le" as op, args=(Const(value=least), Ref() as of))
+            ) if least >= 0 and len(of.indices) == len(of.free):
+                found[of.name] = least > 0 or op in ("gt", "lt")
+    return found
+
+
+def signed(expr: Expr, signs: Signs) -> Expr:
+    """``expr`` with something of the same sign in place of each name that has one."""
+
+    def visit(node: Expr) -> Expr:
+        sign = signs.get(node.name.partition("[")[0]) if isinstance(node, Ref) else None
+        return node if sign is None else Apply("exp" if sign else "abs", (node,))
+
+    return transform(expr, visit)
 
 
 def mapped(rule: Rule, change: Callable[[Expr], Expr]) -> Rule:

@@ -6,12 +6,11 @@ A product is a number, numerators and denominators.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
 from math import prod
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,20 +23,18 @@ from gradspec.ir.expr import (
     Const,
     Expr,
     Reduce,
-    Ref,
     Select,
     Size,
     apply,
 )
-from gradspec.ir.rule import Rule
 from gradspec.ir.tidy import fold
-from gradspec.ir.walk import children, names, nodes, transform
+from gradspec.ir.walk import children, names, nodes
 from gradspec.primitives.table_operators import VANISHING
 from gradspec.stabilise.accuracy_model import Trial
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.choice import Candidate
+from gradspec.stabilise.names import signed
 from gradspec.stabilise.rewriting import replaced
-from gradspec.symbolic.breaks import conjuncts
 
 NORM = "hypot"  # of two numbers
 _MOST = 4  # the largest exponent that is written out as factors
@@ -181,37 +178,6 @@ def divisors(expr: Expr) -> Iterator[Expr]:
                 yield a
 
 
-Signs: TypeAlias = Mapping[str, bool]
-"""Names that are not negative; True for those above 0."""
-
-NO_SIGNS: Signs = MappingProxyType({})
-
-
-def signs(rule: Rule) -> Signs:
-    """The signs that a rule assumes."""
-    found: dict[str, bool] = {}
-    parts = (part for assume in rule.assumes for part in conjuncts(assume.condition))
-    for part in parts:
-        match part:
-            case (
-                Apply(op="gt" | "ge" as op, args=(Ref() as of, Const(value=least)))
-                | Apply(op="lt" | "le" as op, args=(Const(value=least), Ref() as of))
-            ) if least >= 0 and len(of.indices) == len(of.free):
-                is_above = least > 0 or op in ("gt", "lt")
-                found[of.name] = found.get(of.name, False) or is_above
-    return found
-
-
-def signed(expr: Expr, signs: Signs) -> Expr:
-    """``expr`` with something of the same sign in place of each name that has one."""
-
-    def visit(node: Expr) -> Expr:
-        sign = signs.get(node.name.partition("[")[0]) if isinstance(node, Ref) else None
-        return node if sign is None else Apply("exp" if sign else "abs", (node,))
-
-    return transform(expr, visit) if signs else expr
-
-
 def is_positive(expr: Expr, or_zero: bool = False) -> bool:
     """True if an expression is plainly positive (or not negative) for all data."""
     match expr:
@@ -292,16 +258,16 @@ _ROWS, _TRIED, _REPLACED = 8, 16, 3
 
 
 def with_vanishing_products(
-    trials: tuple[Trial, ...], start: Candidate, known: Signs
+    trials: tuple[Trial, ...], start: Candidate
 ) -> Iterator[Expr]:
     """A candidate with products replaced until it is not NaN at the points where it
-    was; names have the signs that are ``known``.
+    was.
     """
     for trial in trials:
         lost = np.isnan(trial.values(start.form)) & np.isfinite(trial.condition.value)
         if lost.any():
             yield from _without_nan(
-                start.form, _at_some_rows(trial, np.flatnonzero(lost)), known
+                start.form, _at_some_rows(trial, np.flatnonzero(lost))
             )
 
 
@@ -314,7 +280,7 @@ def _at_some_rows(trial: Trial, rows: Any) -> Trial:
     return Trial(trial.meaning, points, machine, trial.close)
 
 
-def _without_nan(form: Expr, trial: Trial, known: Signs) -> Iterator[Expr]:
+def _without_nan(form: Expr, trial: Trial) -> Iterator[Expr]:
     todo, number = [(form, 0)], 0
     while number < min(len(todo), _TRIED):
         current, changes = todo[number]
@@ -323,11 +289,11 @@ def _without_nan(form: Expr, trial: Trial, known: Signs) -> Iterator[Expr]:
         if not bad.size:
             yield current
         elif changes < _REPLACED:
-            found = _replacements(current, trial, int(bad[0]), known)
+            found = _replacements(current, trial, int(bad[0]))
             todo += [(new, changes + 1) for new in found]
 
 
-def _replacements(form: Expr, trial: Trial, row: int, known: Signs) -> Iterator[Expr]:
+def _replacements(form: Expr, trial: Trial, row: int) -> Iterator[Expr]:
     """The product at which the NaN arises, with its largest factor multiplied by the
     one that vanishes first; and with a factor of 0 winning. (Cotangents stay outside: a
     gradient stays linear in them.)
@@ -349,17 +315,16 @@ def _replacements(form: Expr, trial: Trial, row: int, known: Signs) -> Iterator[
         both = [*parts, *_parts(small)]
         ahead = [part for part in both if names(part) & upstream]
         rest, less = ([p for p in s if p not in ahead] for s in (parts, _parts(small)))
-        sides = [signed(trial.close(multiplied(side)), known) for side in (rest, less)]
-        if rest and any(map(names, less)) and not _has_pole(*sides):
+        if rest and any(map(names, less)) and not _has_pole(rest, less, trial):
             vanishing = Apply(VANISHING, (multiplied(rest), multiplied(less)))
             yield replaced(form, node, multiplied([*ahead, vanishing]))
 
 
-def _has_pole(large: Expr, small: Expr) -> bool:
-    """True if one factor may be infinite, not too large alone, where the other is 0: a
-    limit of their product is not 0 then. What is never 0 vanishes with the divisors that
-    are in it, as in ``exp(-1 / x) / x**2``.
-    """
+def _has_pole(rest: list[Expr], less: list[Expr], trial: Trial) -> bool:
+    """True if the rest may be infinite, not just large, where the other is 0. What is
+    never 0 vanishes with the divisors that are in it, as in ``exp(-1 / x) / x**2``."""
+    sides = (trial.close(multiplied(side)) for side in (rest, less))
+    large, small = (signed(side, trial.points.signs) for side in sides)
     bases = [base for base in divisors(large) if not is_positive(base)]
     is_safe = is_positive(small) and all(names(b) <= names(small) for b in bases)
     return bool(bases) and not is_safe

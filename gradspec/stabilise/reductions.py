@@ -48,6 +48,7 @@ from gradspec.stabilise.names import (
     is_same,
     named,
     place,
+    signs,
     weight,
 )
 from gradspec.stabilise.product import (
@@ -339,7 +340,7 @@ class IndexedProposals:
             return
         values = {let.name: let for let in self._before(of)}
         for found in (form, *forms(form, scope, self._units)):
-            whole = with_tips(found, values, of.is_derived)
+            whole = with_tips(found, values, signs(self._written), of.is_derived)
             yield from (one for one in (found, whole) if one != form)
 
 

@@ -32,7 +32,7 @@ from gradspec.ir.unroll import axis_names, count, expansion, index_inputs, unrol
 from gradspec.ir.walk import closed_cotangents, closed_outputs, expand, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.arithmetic_model import Machine
-from gradspec.stabilise.names import Names
+from gradspec.stabilise.names import Names, Signs, signs
 from gradspec.symbolic.breaks import conjuncts, surfaces
 from gradspec.symbolic.coincidence import coincidences
 from gradspec.symbolic.enclose import defined, program
@@ -123,7 +123,7 @@ class Points:
     largest input; ``defined``: the points at which all outputs have values;
     ``alike``: those of elements that have an offset in common, all or in pairs;
     ``floating``: the inputs whose roundings count; ``upstream``: names of cotangents,
-    of which each point has one at 1 and the others at 0.
+    of which each point has one at 1 and the others at 0; ``signs``: those assumed.
     """
 
     columns: Mapping[str, Any]
@@ -134,6 +134,7 @@ class Points:
     alike: Any
     floating: frozenset[str]
     upstream: frozenset[str]
+    signs: Signs
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -192,7 +193,8 @@ def as_points(
     floating = frozenset(_floating(rule)) - _tied(rule)
     every = frozenset(f"d{output.name}" for output in rule.outputs)
     close = np.arange(len(rows)) >= len(rows) - alike
-    return Points(columns, tuple(rows), core, largest, defined, close, floating, every)
+    found = core, largest, defined, close, floating, every, signs(rule)
+    return Points(columns, tuple(rows), *found)
 
 
 def _floating(rule: Rule) -> list[str]:

@@ -64,17 +64,14 @@ from gradspec.stabilise.names import (
     mapped,
     place,
     rederived,
+    signs,
     weight,
     with_stops,
     with_value,
     without_calls,
     without_dead_locals,
 )
-from gradspec.stabilise.product import (
-    signs,
-    with_ordered_products,
-    with_vanishing_products,
-)
+from gradspec.stabilise.product import with_ordered_products, with_vanishing_products
 from gradspec.stabilise.reductions import IndexedProposals
 from gradspec.stabilise.rewriting import Search
 from gradspec.stabilise.sampling import (
@@ -94,6 +91,7 @@ _ELEMENTS = 2  # of a value that are measured at one choice of sizes
 _FEW = 2
 """Bad points far out that do not justify doubling the bytes of every call, or a series."""
 
+_RISKY = ("div", "pow", "rsqrt", "log")  # operations that may be 0 / 0
 _PLAIN = 1e4
 """Beyond this, and below its inverse, products leave the range in between; that is
 reported separately.
@@ -127,9 +125,8 @@ def stabilise(checked: CheckedRule, effort: Effort | None = None) -> CheckedRule
 def _with_tips(rule: Rule) -> Rule:
     """The rule with derived gradients that are 0 at tips of norms."""
     values = {let.name: let for let in rule.forward}
-    known = signs(rule)
     backward = (
-        replace(entry, value=with_tips(entry.value, values, signs=known))
+        replace(entry, value=with_tips(entry.value, values, signs(rule)))
         if isinstance(entry, Derived)
         else entry
         for entry in rule.backward
@@ -171,7 +168,6 @@ class _Stabiliser:
         self._original = original
         self._is_elementwise = rule.is_elementwise
         self._search = Search(self._holds)
-        self._without_nan = partial(with_vanishing_products, known=signs(rule))
         self._proposals: Proposals | IndexedProposals
         if rule.is_elementwise:
             self._proposals = Proposals(self._search, rule)
@@ -254,7 +250,7 @@ class _Stabiliser:
         if self._is_elementwise:
             choice = self._mended(contest, of, choice)
         elif of.is_derived and choice.selected.lost:
-            mended = self._without_nan(contest.trials, choice.selected)
+            mended = with_vanishing_products(contest.trials, choice.selected)
             choice = contest.choose(self._counted(mended), choice.selected)
         choice = choice.settled()
         self._record(of, contest, choice)
@@ -289,7 +285,7 @@ class _Stabiliser:
 
     def _mended(self, contest: Contest, of: Quantity, choice: Choice) -> Choice:
         """Further candidates for a form still bad: reordered products, a series."""
-        for mend in (self._without_nan, with_ordered_products, with_series):
+        for mend in (with_vanishing_products, with_ordered_products, with_series):
             self._plain[of.name] = choice.selected.form
             if choice.is_good:
                 continue
@@ -417,7 +413,9 @@ class _Stabiliser:
         if before.form != after.form and (is_told or not self._is_elementwise):
             why = reason(contest.trials, choice)
             self.rewrites.append(Rewrite(owner, old, new, why))
-        if self._is_elementwise:
+        if not self._is_elementwise:
+            self.losses += filter(_is_told, accuracy_loss(owner, contest.trials, after))
+        else:
             note(Tried(choice, contest.measured))
             wide = self._is_wide(of, contest.trials[0], after)
             if wide:
@@ -463,7 +461,8 @@ class _Stabiliser:
         values = {
             f"d{variable.name}": entry.value
             for variable, entry in entries
-            if isinstance(entry, Derived | Declared) and _may_divide(entry.value)
+            if isinstance(entry, Derived | Declared)
+            and any(isinstance(n, Apply) and n.op in _RISKY for n in nodes(entry.value))
         }
         for sample in self._finite if values and not self._is_elementwise else ():
             scalars = sample.written_out(done, sample.evaluated)
@@ -538,7 +537,8 @@ def _is_plain(sample: Sample) -> Any:
     return plain
 
 
-def _may_divide(value: Expr) -> bool:
-    """True if an operation may be 0 / 0."""
-    risky = ("div", "pow", "rsqrt", "log")
-    return any(isinstance(node, Apply) and node.op in risky for node in nodes(value))
+def _is_told(loss: AccuracyLoss) -> bool:
+    """True for digits lost over axes where the value is not small: small elements beside
+    large ones lose theirs in any softmax."""
+    error = abs(loss.value - loss.true)
+    return loss.kind == "saturation" and error > 0.01 * abs(loss.true) > 1e-5

@@ -32,18 +32,15 @@ from gradspec.ir.rule import Let
 from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import children, names, nodes, with_children
 from gradspec.primitives.lookup import primitive
-from gradspec.stabilise.names import Scope, inlined, unify
+from gradspec.stabilise.names import Scope, Signs, inlined, signed, unify
 from gradspec.stabilise.product import (
-    NO_SIGNS,
     NORM,
     Product,
-    Signs,
     base_of_square,
     divisors,
     is_positive,
     multiplied,
     product,
-    signed,
 )
 
 _HALF = const(Fraction(1, 2))
@@ -68,8 +65,8 @@ def norm(expr: Expr) -> tuple[Reduce, Expr] | None:
 def with_tips(
     expr: Expr,
     values: Mapping[str, Let],
+    signs: Signs,
     is_derived: bool = True,
-    signs: Signs = NO_SIGNS,
 ) -> Expr:
     """A gradient that is 0 at the tips of norms; ``values`` are the locals that it
     uses, names with ``signs`` are never negative, and never 0 if the sign is True. In a
@@ -134,8 +131,8 @@ def _cone(expr: Expr) -> _Cone | None:
             return _weighted(a, _cone(b))
         case Apply(op="mul", args=(a, b)) if is_positive(b, True):
             return _weighted(b, _cone(a))
-        case Apply(op="div", args=(a, b)) if is_positive(b):
-            return _cone(a)
+        case Apply(op="div", args=(a, _)):
+            return _cone(a)  # where the divisor is 0 too, the quotient is not 0
         case Apply(op="add", args=(a, b)):
             return _joined(_cone(a), _cone(b))
         case Reduce(op="sum" | "mean" | "peak" | "max", bounds=bounds, body=body):
@@ -201,9 +198,9 @@ def _order(expr: Expr, cone: _Cone) -> _Order:
             return _order(a, cone)[0], False  # a divisor that is 1 at a tip
         case Apply(op="add" | "sub", args=(a, b)) | Select(then=a, other=b):
             orders = [_order(part, cone) for part in (a, b) if part != ZERO]
-            degrees = {degree for degree, _ in orders}
-            least = degrees.pop() if len(degrees) == 1 else ZERO
-            return least, all(vanishes for _, vanishes in orders)
+            gaps = {a: [fold(apply("sub", b, a)) for b, _ in orders] for a, _ in orders}
+            least = (a for a in gaps if all(_is_at_least(gap, 0) for gap in gaps[a]))
+            return next(least, ZERO), all(vanishes for _, vanishes in orders)
         case Reduce(op="sum" | "mean", body=body):
             return _order(body, cone)
         case Apply(op=op, args=(a,)) if primitive(op).symmetry == "odd":
@@ -276,9 +273,8 @@ class _Tips:
                     return self._in_place(expr, outer.times(whole))
                 made = self._product(found, whole, outer)
                 return expr if made == found else made.expr()
-        linear = ("sum", "mean", "add", "sub", "neg")
-        is_linear = isinstance(expr, Reduce | Apply) and expr.op in linear
-        inner = outer if is_linear or isinstance(expr, Select) else _NO_FACTORS
+        linear = ("sum", "mean", "add", "sub", "neg", None)  # None: a conditional
+        inner = outer if getattr(expr, "op", None) in linear else _NO_FACTORS
         return with_children(expr, tuple(self.run(c, inner) for c in children(expr)))
 
     def _in_place(self, factor: Expr, whole: Product, is_below: bool = False) -> Expr:

@@ -43,6 +43,20 @@ CASES = [
         "y = acos(clip(sin(a) * sin(c) + cos(a) * cos(c) * cos(b - d), -1, 1))",
         "GS441",
     ),
+    # smooth at a face of a box, though its pieces have a tip and a tie there
+    (
+        "a, b, c, d",
+        "p = a - c\nq = b - d\n"
+        "y = sqrt(max(p, 0)**2 + max(q, 0)**2) + min(max(p, q), 0)",
+        "GS434",
+    ),
+    # digits that the gradient loses, over axes
+    (
+        "x[..., n]",
+        "m = mean(x[i] for i)\n"
+        "y = mean(x[i]**3 for i) - 3 * mean(x[i]**2 for i) * m + 2 * m**3",
+        "GS441",
+    ),
     # symmetric in two elements, not in more
     ("x[..., n]", "m = mean(x[i] for i)\ny = sum((x[i] - m)**3 for i)", ""),
     (

@@ -39,6 +39,18 @@ def test_a_derived_gradient_is_0_at_a_tip(name: str, at: float) -> None:
         assert found == [0.0, 0.0, 0.0]
 
 
+@pytest.mark.parametrize(
+    "d", ["acosh(1 + s / (2 - u))", "sqrt(s / (2 - u))", "asinh(sqrt(s) / (1 + u))"]
+)
+def test_a_distance_with_a_factor_has_the_gradient_0_at_0(d: str) -> None:
+    text = (
+        "rule f(x[..., n]) -> y:\n    assume sum(x[j]**2 for j) < 2\n"
+        "    s = sum((x[j] - 1 / 2)**2 for j)\n    u = sum(x[j]**2 for j)\n"
+    )
+    rule = stable(f"{text}    y = {d}\n").rule
+    assert values(rule, "dx", {"x": [0.5, 0.5], "dy": 1.0}) == [0.0, 0.0]
+
+
 @pytest.mark.parametrize("p", [1.5, 2.0, 3.0])
 def test_a_p_norm_has_the_gradient_0_at_0(p: float) -> None:
     text = "rule f(x[..., n], p: static = 2.0) -> y:\n    assume p > 1\n"
