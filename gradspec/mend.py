@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 from itertools import chain, combinations
 
 from gradspec.checks.check import check
@@ -23,7 +23,6 @@ from gradspec.ir.rule import CheckedRule, Rule
 from gradspec.ir.unroll import is_too_large
 from gradspec.ir.walk import nodes, size
 from gradspec.lower.context import Findings
-from gradspec.lower.lowering import lower
 from gradspec.lower.module import Function, Library
 from gradspec.lower.rules import lower_rule
 from gradspec.source import Source
@@ -77,7 +76,7 @@ def keep_fixes_that_work(
 
     def mends(one: Diagnostic, fix: Fix) -> bool:
         return effort.take(steps) and _mends(
-            rule, one, changed_rule(rule, fix, defs), _of_others(one, found), check
+            rule, one, _changed_rule(rule, fix, defs), _of_others(one, found), check
         )
 
     return tuple(_with_suggestions(rule, one, partial(mends, one)) for one in found)
@@ -151,7 +150,7 @@ def _mends(
 # --- the changed rule --------------------------------------------------------------------
 
 
-def changed_rule(rule: Rule, fix: Fix, defs: tuple[Function, ...] = ()) -> Rule | None:
+def _changed_rule(rule: Rule, fix: Fix, defs: tuple[Function, ...]) -> Rule | None:
     """The rule with one change, complete; None if its text is invalid."""
     start, text = rule.span.start, rule.definition
     if not rule.span.start <= fix.span.start <= fix.span.end <= rule.span.end:
@@ -171,17 +170,9 @@ def changed_rule(rule: Rule, fix: Fix, defs: tuple[Function, ...] = ()) -> Rule 
 
 
 def _library(rule: Rule, defs: tuple[Function, ...]) -> Library:
-    """The rules that it calls, the defs of its file and those of others."""
-    items: tuple[Rule | Function, ...]
-    items = (*defs, *_called_rules(rule), *_functions(rule.source))
+    """The defs, and the rules that it calls."""
+    items: tuple[Rule | Function, ...] = (*defs, *_called_rules(rule))
     return Library({item.name: item for item in items}, rule.name)
-
-
-@lru_cache(maxsize=1)
-def _functions(source: Source) -> tuple[Function, ...]:
-    module = parse(source).value
-    lowered = None if module is None else lower(module, {}).value
-    return () if lowered is None else lowered.functions
 
 
 def _called_rules(rule: Rule) -> Iterator[Rule]:

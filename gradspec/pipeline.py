@@ -39,14 +39,6 @@ _DIGITS = 15
 
 
 @dataclass(frozen=True, slots=True)
-class Stable:
-    """A rule with its evaluations; ``stopped``: the stage that was stopped."""
-
-    rule: CheckedRule
-    stopped: tuple[Diagnostic, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Compiled:
     """One file: its checked rules, its modules (none if there was an error), and all
     diagnostics.
@@ -144,21 +136,29 @@ def check_module(
     module: LoweredModule, options: Options
 ) -> tuple[tuple[CheckedRule, ...], tuple[Diagnostic, ...]]:
     """All rules of a module; a bad one does not hide the next."""
-    defs = (*module.imported, *module.functions)
-    outcomes = [check_rule(rule, options, defs) for rule in module.rules]
+    outcomes = [check_rule(rule, options, module.defs) for rule in module.rules]
     rules = tuple(o.value for o in outcomes if o.value is not None)
     return rules, tuple(d for o in outcomes for d in o.diagnostics)
 
 
 @deep()
 def emit_module(
-    source: Source, rules: tuple[CheckedRule, ...], options: Options
+    source: Source,
+    rules: tuple[CheckedRule, ...],
+    options: Options,
+    defs: tuple[Function, ...] = (),
 ) -> Outcome[tuple[Emitted, ...]]:
-    """CheckedRules → module texts: stabilise, plan, emit."""
+    """CheckedRules → module texts: stabilise, plan, emit. ``defs`` are those that the
+    texts of the rules may call."""
     if not rules:
         return Outcome(())
-    stable = tuple(stabilised(r, options) for r in rules)
-    found = _reported(rules, stable)
+    searched = [stabilised(rule, options) for rule in rules]
+    stable = tuple(rule for rule, _ in searched)
+    found = tuple(d for _, told in searched for d in told)
+    for checked, rule in zip(rules, stable, strict=True):
+        holes = tuple(unfilled_holes(rule, checked.rule))
+        found += keep_fixes_that_work(checked.rule, holes, _with_holes, defs=defs)
+        found += tuple(unmended(rule))
     if not options.targets:
         return Outcome((), _distinct(found))
     budget = options.budget * len(rules)
@@ -171,20 +171,18 @@ def emit_module(
     return Outcome(modules, _distinct(found))
 
 
-def stabilised(rule: CheckedRule, options: Options) -> Stable:
-    """``rule`` with stabilised expressions."""
+def stabilised(
+    rule: CheckedRule, options: Options
+) -> tuple[CheckedRule, tuple[Diagnostic, ...]]:
+    """The rule with stabilised expressions; as written, and a warning, if the search
+    exceeded the budget."""
     if options.as_written:
-        return Stable(search.as_written(rule))
+        return search.as_written(rule), ()
     found = _remembered(rule, options.budget)
-    if isinstance(found, Shortage):
-        return _as_written(rule, options, found)
-    return Stable(replace(found, verdicts=rule.verdicts, second=rule.second))
-
-
-def _as_written(rule: CheckedRule, options: Options, why: Shortage) -> Stable:
-    """A rule evaluated as written, because the search exceeded the budget."""
-    stop = why.sentence(f"stabilising {rule.rule.name}", options.budget)
-    stopped = warning(
+    if not isinstance(found, Shortage):
+        return replace(found, verdicts=rule.verdicts, second=rule.second), ()
+    stop = found.sentence(f"stabilising {rule.rule.name}", options.budget)
+    told = warning(
         "GS463",
         f"{stop}; it is evaluated as written",
         rule.rule.source,
@@ -193,7 +191,7 @@ def _as_written(rule: CheckedRule, options: Options, why: Shortage) -> Stable:
         help="give it more with `--budget`, divide the rule into rules that call"
         " each other, or say `--as-written` if its formulas are to stay",
     )
-    return Stable(search.as_written(rule), (stopped,))
+    return search.as_written(rule), (told,)
 
 
 def _remembered(rule: CheckedRule, budget: float) -> CheckedRule | Shortage:
@@ -212,18 +210,6 @@ def _remembered(rule: CheckedRule, budget: float) -> CheckedRule | Shortage:
     return remembered(rule.rule, stage, bare, work, is_lasting)
 
 
-def _reported(
-    rules: tuple[CheckedRule, ...], stable: tuple[Stable, ...]
-) -> tuple[Diagnostic, ...]:
-    """Diagnostics for searches that were stopped, and for remaining inaccuracy."""
-    found = [d for one in stable for d in one.stopped]
-    for checked, one in zip(rules, stable, strict=True):
-        holes = tuple(unfilled_holes(one.rule, checked.rule))
-        found += keep_fixes_that_work(checked.rule, holes, _with_holes)
-        found += unmended(one.rule)
-    return tuple(found)
-
-
 def _with_holes(rule: Rule) -> Outcome[CheckedRule]:
     """The check of a changed rule, with the removable singularities that its text
     leaves."""
@@ -235,10 +221,9 @@ def _with_holes(rule: Rule) -> Outcome[CheckedRule]:
 
 
 def _emitted(
-    source: Source, stable: tuple[Stable, ...], options: Options
+    source: Source, rules: tuple[CheckedRule, ...], options: Options
 ) -> list[Outcome[Emitted]]:
     """One module per target."""
-    rules = tuple(one.rule for one in stable)
     plan = plan_module(source, rules)
     told = unsaved(plan) + widened(plan)
     outcomes = []
@@ -280,7 +265,7 @@ def _too_deep(rules: tuple[CheckedRule, ...]) -> Diagnostic:
 @deep()
 def evaluated(rule: CheckedRule, options: Options) -> CheckedRule:
     """CheckedRule → CheckedRule: how each of its expressions is evaluated."""
-    return stabilised(rule, options).rule
+    return stabilised(rule, options)[0]
 
 
 def stopped(rule: Rule, step: str, options: Options, shortage: Shortage) -> Diagnostic:
@@ -301,7 +286,7 @@ def compile_module(module: LoweredModule, source: Source, options: Options) -> C
     rules, found = check_module(module, options)
     if any(d.is_error for d in found):
         return Compiled(rules, (), found)
-    emitted = emit_module(source, rules, options)
+    emitted = emit_module(source, rules, options, module.defs)
     modules = () if emitted.failed else emitted.value or ()
     told = {(d.code, d.labels[0].span) for d in found if d.labels}
     later = not_ignored(emitted.diagnostics, options.ignored)

@@ -81,7 +81,7 @@ class Instance:
     @property
     def upstream(self) -> tuple[str, ...]:
         """The names of the upstream gradients."""
-        return tuple(f"d{o.name}" for o in self.rule.outputs if o.takes_gradient)
+        return self.rule.cotangents
 
     @property
     def assumed(self) -> tuple[Expr, ...]:

@@ -238,7 +238,7 @@ class _Sweeps:
         """The factor at the upstream gradient of one output in a rule's backward."""
         if not rule.inputs[position].takes_gradient:
             return ZERO
-        upstream = frozenset(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
+        upstream = frozenset(rule.cotangents)
         name = f"d{rule.outputs[output].name}"
         return coefficient(self.backward(rule, position), name, upstream)
 

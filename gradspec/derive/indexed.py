@@ -486,7 +486,7 @@ def indexed_tangents(rule: Rule) -> dict[str, Derived]:
     """
     turned = _transpose(rule)
     found = indexed_cotangents(turned)
-    upstream = {f"d{o.name}" for o in rule.outputs if o.takes_gradient}
+    upstream = {*rule.cotangents}
     if any(names(entry.value) & upstream for entry in found.values()):
         raise NotLinear
     moved = {f"d{_slot(i.name)}": f"{i.name}_dot" for i in rule.inputs}

@@ -133,7 +133,7 @@ class _Accumulation:
 @lru_cache(maxsize=512)
 def is_crooked(rule: Rule) -> bool:
     """True if some cotangent of a rule is not linear in its upstream gradients."""
-    upstream = frozenset(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
+    upstream = frozenset(rule.cotangents)
     return not all(
         is_linear(own_backward(rule, position), upstream)
         for position in range(len(rule.inputs))

@@ -185,8 +185,37 @@ class Example:
     span: Span = field(default=Span(0, 0), compare=False, repr=False)
 
 
+class Signature:
+    """The inputs and outputs of a rule, in the order written, and what follows from
+    them, whatever the stage."""
+
+    __slots__ = ()
+
+    inputs: tuple[Input, ...]
+    outputs: tuple[Output, ...]
+
+    @property
+    def has_axes(self) -> bool:
+        """True if an input or output has axes of its own."""
+        shapes = [i.shape for i in self.inputs] + [o.shape for o in self.outputs]
+        return any(shape.axes for shape in shapes)
+
+    @property
+    def tensor_inputs(self) -> tuple[Input, ...]:
+        return tuple(i for i in self.inputs if not i.kind.is_static)
+
+    @property
+    def static_inputs(self) -> tuple[Input, ...]:
+        return tuple(i for i in self.inputs if i.kind.is_static)
+
+    @property
+    def cotangents(self) -> tuple[str, ...]:
+        """``d<output>`` for each output that takes a gradient."""
+        return tuple(f"d{o.name}" for o in self.outputs if o.takes_gradient)
+
+
 @dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Signature):
     """One rule, resolved.
 
     ``forward`` holds locals and outputs in the order written, ``backward_locals`` the
@@ -218,8 +247,7 @@ class Rule:
     @property
     def is_elementwise(self) -> bool:
         """True if no variable has an axis; a rank-0 rule counts as elementwise."""
-        variables: tuple[Input | Output, ...] = (*self.inputs, *self.outputs)
-        return not any(v.shape.axes for v in variables)
+        return not self.has_axes
 
     @property
     def entries(self) -> tuple[tuple[Input, Backward], ...]:
@@ -230,14 +258,6 @@ class Rule:
     def declared(self) -> dict[str, Declared]:
         """The cotangents that the author declared, by input."""
         return {v.name: e for v, e in self.entries if isinstance(e, Declared)}
-
-    @property
-    def tensor_inputs(self) -> tuple[Input, ...]:
-        return tuple(i for i in self.inputs if not i.kind.is_static)
-
-    @property
-    def static_inputs(self) -> tuple[Input, ...]:
-        return tuple(i for i in self.inputs if i.kind.is_static)
 
     @property
     def definition(self) -> str:

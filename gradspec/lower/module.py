@@ -81,6 +81,11 @@ class LoweredModule:
         return (*(item.name for item in self._items), *self.failed)
 
     @property
+    def defs(self) -> tuple[Function, ...]:
+        """The defs that its rules may call."""
+        return (*self.imported, *self.functions)
+
+    @property
     def _items(self) -> tuple[Rule | Function, ...]:
         return (*self.rules, *self.functions)
 

@@ -63,7 +63,7 @@ def _gradient(
     rule: Rule, closed: Closed, variable: Input, extents: Extents
 ) -> Gradient:
     whole = closed.cotangents[f"d{variable.name}"]
-    upstream = tuple(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
+    upstream = rule.cotangents
     if _unspread(whole) == ZERO:
         return Gradient(variable.name, ZERO, (), ())
     if not rule.is_elementwise:
@@ -134,7 +134,7 @@ def _spans(
     if not variable.shape.batch and not rule.is_elementwise:
         return (variable.name,)
     if not upstream and rule.is_elementwise:
-        upstream = tuple(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
+        upstream = rule.cotangents
     values = {let.name: let.value for let in closed.forward}
     used = set(_shaping(value))
     for name in (*(u.removeprefix("d") for u in upstream), *_shaping(value)):
@@ -150,7 +150,7 @@ def tangents_of(
     Only an override may be nonlinear; this is decided syntactically, because the
     derivative of a step would be 0.
     """
-    upstream = tuple(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
+    upstream = rule.cotangents
     for entry, gradient in zip(rule.backward, gradients, strict=True):
         if gradient is None or not isinstance(entry, Override):
             continue
@@ -201,7 +201,7 @@ def _not_linear(rule: Rule, name: str) -> str:
 def is_linear(plan: RulePlan) -> bool:
     """True if every gradient is syntactically linear in the cotangents."""
     wholes = [g.whole for g in plan.gradients if g is not None]
-    return all(_is_linear_in(whole, plan.upstream) for whole in wholes)
+    return all(_is_linear_in(whole, plan.cotangents) for whole in wholes)
 
 
 def linear_terms(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from gradspec.ir.rule import Input, Output
+from gradspec.ir.rule import Input, Output, Signature
 from gradspec.plan.arrays import Expr, is_whole
 from gradspec.source import Source, Span
 
@@ -151,7 +151,7 @@ class AxisSize:
 
 
 @dataclass(frozen=True, slots=True)
-class RulePlan:
+class RulePlan(Signature):
     """One rule, closed and unshared.
 
     A rule over named axes uses the nodes of `plan.arrays`: outputs and gradients then
@@ -189,20 +189,6 @@ class RulePlan:
 
     wide: tuple[str, ...] = ()
     """Outputs and cotangents that are computed in float64 and rounded."""
-
-    @property
-    def is_ranked(self) -> bool:
-        """True if an input or output has axes of its own."""
-        shapes = [v.shape for v in self.inputs] + [v.shape for v in self.outputs]
-        return any(shape.axes for shape in shapes)
-
-    @property
-    def tensors(self) -> tuple[Input, ...]:
-        return tuple(i for i in self.inputs if not i.kind.is_static)
-
-    @property
-    def statics(self) -> tuple[Input, ...]:
-        return tuple(i for i in self.inputs if i.kind.is_static)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -257,12 +243,7 @@ class RulePlan:
     @property
     def saved_or_given(self) -> tuple[str, ...]:
         """The possible residuals: tensor inputs, then ``saved``."""
-        return (*(i.name for i in self.tensors), *self.saved)
-
-    @property
-    def upstream(self) -> tuple[str, ...]:
-        """``d<output>`` for each output that takes a gradient."""
-        return tuple(f"d{o.name}" for o in self.outputs if o.takes_gradient)
+        return (*(i.name for i in self.tensor_inputs), *self.saved)
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,7 @@ def widened(module: ModulePlan) -> tuple[Diagnostic, ...]:
 
 def _wider(plan: RulePlan) -> Iterator[Diagnostic]:
     extents = forward_extents(plan)
-    ends = [i.name for i in plan.tensors] + [o.name for o in plan.outputs]
+    ends = [i.name for i in plan.tensor_inputs] + [o.name for o in plan.outputs]
     ahead = [*map(Name, ends), *nodes(*(let.value for let in plan.forward))]
     most = max(extents.of(value).rank[0] for value in ahead)
     behind = extents.largest(g.whole for g in plan.gradients if g is not None)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
 
-from gradspec.ir.rule import Input, Kind, Output
+from gradspec.ir.rule import Input, Kind, Output, Signature
 from gradspec.plan.arrays import (
     MEASURES,
     Expr,
@@ -94,7 +94,7 @@ class Operators:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class Program(Signature):
     """One rule for one target, in named statements.
 
     Attributes:
@@ -146,27 +146,14 @@ class Program:
     perhaps_numbers: frozenset[str]
 
     @property
-    def tensors(self) -> tuple[Input, ...]:
-        return tuple(i for i in self.inputs if not i.kind.is_static)
-
-    @property
-    def statics(self) -> tuple[Input, ...]:
-        return tuple(i for i in self.inputs if i.kind.is_static)
-
-    @property
     def floats(self) -> tuple[str, ...]:
         """Floating tensor inputs, those without a gradient too."""
-        return tuple(i.name for i in self.tensors if i.kind in _FLOATS)
+        return tuple(i.name for i in self.tensor_inputs if i.kind in _FLOATS)
 
     @property
     def arguments(self) -> list[str]:
         """Tensor inputs, then statics."""
-        return [i.name for i in (*self.tensors, *self.statics)]
-
-    @property
-    def cotangents(self) -> tuple[str, ...]:
-        """``d<output>`` for each output that takes a gradient."""
-        return tuple(f"d{o.name}" for o in self.outputs if o.takes_gradient)
+        return [i.name for i in (*self.tensor_inputs, *self.static_inputs)]
 
     @property
     def constant(self) -> tuple[int, ...]:
@@ -177,7 +164,7 @@ class Program:
     @property
     def groups(self) -> list[tuple[Input, tuple[Term, ...] | None]]:
         """Each tensor input with the terms of its gradient."""
-        return list(zip(self.tensors, self.backward.gradients, strict=True))
+        return list(zip(self.tensor_inputs, self.backward.gradients, strict=True))
 
     @property
     def pushed_values(self) -> list[Expr]:
@@ -201,7 +188,7 @@ class Program:
         if terms is None or len(terms) != 1 or not terms[0].upstream:
             return False
         (dot,), (cotangent,) = (
-            (f"{i.name}_dot" for i in self.tensors),
+            (f"{i.name}_dot" for i in self.tensor_inputs),
             terms[0].upstream,
         )
         pushed = _inlined(block.statements, block.results[0])
@@ -219,7 +206,7 @@ class Program:
         """The inputs whose joint shape a constant output has, floating ones first."""
         reach = self.reach[output.name]
         found = dict.fromkeys(n for n in (*self.floats, *reach) if n in reach)
-        return list(found) or [i.name for i in self.tensors]
+        return list(found) or [i.name for i in self.tensor_inputs]
 
     def sizes_of(
         self, values: Iterable[Expr], known: Iterable[str]
@@ -228,18 +215,12 @@ class Program:
         known arrays that has it, and the position of the axis.
         """
         there, used = {*known}, names(*values)
-        statics = {i.name for i in self.statics}
+        statics = {i.name for i in self.static_inputs}
         return [
             (size.name, *next(place for place in size.places if place[0] in there))
             for size in self.sizes
             if size.name in used and size.name not in statics
         ]
-
-    @property
-    def has_axes(self) -> bool:
-        """True if an input or output has named axes."""
-        shapes = [i.shape for i in self.inputs] + [o.shape for o in self.outputs]
-        return any(shape.axes for shape in shapes)
 
     @property
     def is_double(self) -> bool:
@@ -374,7 +355,7 @@ def _with_residuals(plan: RulePlan, operators: Operators) -> RulePlan:
 
 def _numbers(plan: RulePlan, operators: Operators) -> frozenset[str]:
     """Statics, sizes that are numbers, and values computed from these alone."""
-    found = {static.name for static in plan.statics}
+    found = {static.name for static in plan.static_inputs}
     if not operators.sizes_are_tensors:
         found |= {size.name for size in plan.sizes}
     for constant in plan.constants:
@@ -403,8 +384,10 @@ def _double(plan: RulePlan) -> frozenset[str]:
 
 def _reach(plan: RulePlan, output: str) -> tuple[str, ...]:
     values = {let.name: let.value for let in plan.forward}
-    there = reach_of(values[output], plan.tensors)
-    return tuple(i.name for i in plan.tensors if i.shape.batch and i.name in there)
+    there = reach_of(values[output], plan.tensor_inputs)
+    return tuple(
+        i.name for i in plan.tensor_inputs if i.shape.batch and i.name in there
+    )
 
 
 # --- gradients in place ---------------------------------------------------------------
@@ -485,12 +468,12 @@ def _free(name: str, reserved: frozenset[str], taken: tuple[str, ...]) -> str:
 
 def with_sizes(plan: RulePlan) -> RulePlan:
     """The plan with sizes cast in floating arithmetic."""
-    if not plan.is_ranked:
+    if not plan.has_axes:
         return plan
     kinds = (Kind.INT, Kind.STATIC_INT)
     whole = frozenset(i.name for i in plan.inputs if i.kind in kinds)
     whole |= {size.name for size in plan.sizes}
-    numbers = frozenset(i.name for i in plan.statics)
+    numbers = frozenset(i.name for i in plan.static_inputs)
     return plan.mapped(lambda value: _cast(value, whole, numbers))
 
 

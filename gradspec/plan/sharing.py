@@ -66,7 +66,7 @@ def backward(plan: RulePlan, words: Words, by_output: bool) -> Backward:
     )
     owners = [
         tensor.name
-        for tensor, group in zip(plan.tensors, groups, strict=True)
+        for tensor, group in zip(plan.tensor_inputs, groups, strict=True)
         for _ in group or ()
     ]
     roots = tuple(words.expand(t.value) for group in groups for t in group or ())
@@ -83,7 +83,7 @@ def backward(plan: RulePlan, words: Words, by_output: bool) -> Backward:
             for group in groups
         ),
         _used(plan.saved_or_given, statements, shared),
-        _used(tuple(s.name for s in plan.statics), statements, shared),
+        _used(tuple(s.name for s in plan.static_inputs), statements, shared),
     )
 
 
@@ -146,7 +146,7 @@ def _known(plan: RulePlan, words: Words, values: Mapping[str, Expr]) -> Known:
         named,
         {let.name: words.expand(let.value) for let in plan.constants},
         dict(plan.comments),
-        frozenset(i.name for i in plan.statics)
+        frozenset(i.name for i in plan.static_inputs)
         | {c.name for c in plan.constants}
         | {size.name for size in plan.sizes},
     )
@@ -231,7 +231,7 @@ def _steps(
         for used in needed.values():
             if statement.name in used:
                 used.update(names(statement.value))
-    of: dict[str, set[str]] = {name: {name} for name in plan.upstream}
+    of: dict[str, set[str]] = {name: {name} for name in plan.cotangents}
     for statement in statements:
         parts = (of.get(name, set()) for name in names(statement.value))
         of[statement.name] = set().union(*parts)
@@ -239,7 +239,7 @@ def _steps(
         replace(
             statement,
             inputs=tuple(n for n, used in needed.items() if statement.name in used),
-            upstream=tuple(n for n in plan.upstream if n in of[statement.name]),
+            upstream=tuple(n for n in plan.cotangents if n in of[statement.name]),
         )
         for statement in statements
     )

@@ -178,7 +178,7 @@ def as_points(
     """Rows of numbers of a format as points; cotangents are set here. At the first
     ``gaps`` of them some output has no value; the last ones are ``alike``.
     """
-    upstream = [f"d{output.name}" for output in rule.outputs if output.takes_gradient]
+    upstream = [*rule.cotangents]
     for number, row in enumerate(rows):
         for place, name in enumerate(upstream):
             row[name] = 1.0 if number % len(upstream) == place else 0.0

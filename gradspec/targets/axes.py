@@ -198,9 +198,10 @@ def kept_column(node: arrays.RankedNode, part: Text, column: str) -> Text | None
     the text ends with ``column``, which removes it.
     """
     match node:
-        case arrays.Expand(arg=arrays.Einsum(), axes=(-1,)) if part.text.endswith(
-            column
-        ):
-            return Text(part.text.removesuffix(column)[1:-1], PRODUCT)
+        case arrays.Expand(arg=arrays.Einsum(), axes=(-1,)) if part.precedence == ATOM:
+            # of a product: in ``dy @ w[..., 0]`` the column is that of a factor
+            product = part.text.removesuffix(column)
+            is_product = product != part.text and product.startswith("(")
+            return Text(product[1:-1], PRODUCT) if is_product else None
         case _:
             return None

@@ -121,7 +121,7 @@ def scope_of(
     if not like:
         to_float, lift = dialect.untyped
         dialect = replace(dialect, to_float=to_float, lift=lift)
-        like = program.tensors[0].name
+        like = program.tensor_inputs[0].name
     integers = program.integers | program.positions
     sizes = program.numbers & {size.name for size in program.sizes}
     return Scope(dialect, page, program.numbers, integers, sizes, like)

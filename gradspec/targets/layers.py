@@ -36,7 +36,7 @@ class Layer:
     @property
     def data(self) -> tuple[Input, ...]:
         """The call arguments."""
-        return tuple(i for i in self.program.tensors if not i.is_param)
+        return tuple(i for i in self.program.tensor_inputs if not i.is_param)
 
     @property
     def is_free(self) -> bool:
@@ -57,7 +57,7 @@ class Layer:
         if not output.shape.batch:
             return ()
         there = self.program.reach[output.name]
-        return tuple(i for i in self.program.tensors if i.name in there)
+        return tuple(i for i in self.program.tensor_inputs if i.name in there)
 
 
 def layer(program: Program, own: str, name: str = "") -> Layer | None:
@@ -72,7 +72,7 @@ def layer(program: Program, own: str, name: str = "") -> Layer | None:
 
 
 def _sizes(rule: Program) -> tuple[str, ...]:
-    statics = {i.name for i in rule.statics}
+    statics = {i.name for i in rule.static_inputs}
     axes = (axis for i in rule.inputs if i.is_param for axis in i.shape.axes)
     names = (axis for axis in axes if isinstance(axis, str) and axis not in statics)
     return tuple(dict.fromkeys(names))
@@ -115,7 +115,7 @@ def arguments(layer: Layer, sizes: Iterable[str], statics: Iterable[str] = ()) -
 def statics(layer: Layer) -> Lines:
     """``eps: float = 1e-5`` for each static; those without a default first."""
     found = []
-    for i in sorted(layer.program.statics, key=lambda i: i.default is not None):
+    for i in sorted(layer.program.static_inputs, key=lambda i: i.default is not None):
         kind = "int" if i.kind is Kind.STATIC_INT else "float"
         text = "" if i.default is None else f" = {_default(i, kind)}"
         found.append(f"{layer.public(i.name)}: {kind}{text}")
@@ -129,7 +129,7 @@ def _default(i: Input, kind: str) -> str:
 
 def stored_arguments(layer: Layer, sizes: Iterable[str]) -> Lines:
     """The constructor arguments of the layer, stored as attributes."""
-    names = [*sizes, *(i.name for i in layer.program.statics)]
+    names = [*sizes, *(i.name for i in layer.program.static_inputs)]
     lines = [f"self.{layer.public(n)} = {layer.public(n)}" for n in names]
     if layer.is_free:
         as_tuple = f"({SHAPE},) if isinstance({SHAPE}, int) else tuple({SHAPE})"
@@ -145,7 +145,7 @@ def shape(layer: Layer, i: Input, known: str = "self.", given: str = "self.") ->
     """
     if i.shape.is_elementwise:
         return f"{given}{SHAPE}"
-    statics_ = {static.name for static in layer.program.statics}
+    statics_ = {static.name for static in layer.program.static_inputs}
     axes = [
         str(axis)
         if isinstance(axis, int)
@@ -159,9 +159,11 @@ def call(layer: Layer) -> str:
     """The call of the rule's function with the arguments and the params held."""
     own = [
         f"self.{layer.public(i.name)}" if i.is_param else layer.public(i.name)
-        for i in layer.program.tensors
+        for i in layer.program.tensor_inputs
     ]
-    own += [f"{i.name}=self.{layer.public(i.name)}" for i in layer.program.statics]
+    own += [
+        f"{i.name}=self.{layer.public(i.name)}" for i in layer.program.static_inputs
+    ]
     return f"{layer.program.name}({', '.join(own)})"
 
 

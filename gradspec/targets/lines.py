@@ -85,8 +85,8 @@ _KINDS = {
 
 def parameters(program: Program, tensor: str) -> str:
     """Tensors, then keyword-only statics: ``x: T, *, k: float = 1.0``."""
-    tensors = [f"{i.name}: {tensor}" for i in program.tensors]
-    statics = [_static(i) for i in program.statics]
+    tensors = [f"{i.name}: {tensor}" for i in program.tensor_inputs]
+    statics = [_static(i) for i in program.static_inputs]
     return ", ".join([*tensors, *(["*"] if statics else []), *statics])
 
 
@@ -106,7 +106,7 @@ def pattern(i: Input) -> str:
 
 def shaped(program: Program) -> tuple[Input, ...]:
     """The tensor inputs whose declared shape has more than batch axes."""
-    return tuple(i for i in program.tensors if not i.shape.is_elementwise)
+    return tuple(i for i in program.tensor_inputs if not i.shape.is_elementwise)
 
 
 def pairs(found: Iterable[tuple[str, str]]) -> str:

@@ -8,6 +8,7 @@ from gradspec.derive.indexed import complete
 from gradspec.diagnostics import Outcome
 from gradspec.ir.rule import CheckedRule, Rule, Status
 from gradspec.lower.lowering import lower
+from gradspec.lower.module import LoweredModule
 from gradspec.mend import check_and_mend
 from gradspec.source import Source
 from gradspec.stabilise.explanation import unmended
@@ -17,16 +18,20 @@ from gradspec.syntax.parse import parse
 
 def written(text: str) -> Rule:
     """The last rule of a text, its missing cotangents derived."""
+    return complete(_lowered(text).rules[-1])
+
+
+def _lowered(text: str) -> LoweredModule:
     module = parse(Source("test.grad", dedent(text).strip() + "\n"))
     assert module.value is not None, module.diagnostics
     lowered = lower(module.value, {})
     assert lowered.value is not None, lowered.diagnostics
     assert not lowered.failed, lowered.diagnostics
-    return complete(lowered.value.rules[-1])
+    return lowered.value
 
 
 def checked(text: str, budget: float = 5.0) -> Outcome[CheckedRule]:
-    return check_and_mend(written(text), budget)
+    return check_and_mend(written(text), budget, _lowered(text).defs)
 
 
 def compiled(text: str) -> tuple[str, ...]:

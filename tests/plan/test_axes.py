@@ -12,6 +12,7 @@ from gradspec.plan.axes import Value, aligned, expanded, frames
 from gradspec.plan.operations import expander
 from gradspec.plan.plan import RulePlan
 from gradspec.plan.planning import plan_module
+from gradspec.primitives.lookup import spellings
 from gradspec.source import Source
 from gradspec.targets.axes import matrix_product
 from tests.plan.building import text as shown
@@ -29,7 +30,9 @@ def plan(rule: str) -> RulePlan:
 
 def text(found: RulePlan, value: Expr) -> str:
     sizes = frozenset(size.name for size in found.sizes)
-    return shown(expander("numpy", sizes)(value), sizes, found.tensors[0].name)
+    return shown(
+        expander(spellings("numpy"), sizes)(value), sizes, found.tensor_inputs[0].name
+    )
 
 
 def output(rule: str) -> str:

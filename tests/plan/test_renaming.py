@@ -64,7 +64,7 @@ def test_a_gradient_may_collide_too() -> None:
     plan = rule("x", {"type": "2 * x"}, "type", {"dx": "2 * dtype"})
     changed = renamed(plan, frozenset({"dtype"}))
     assert changed.outputs[0].name == "type_"
-    assert changed.upstream == ("dtype_",)
+    assert changed.cotangents == ("dtype_",)
 
 
 def test_without_collisions_nothing_changes() -> None:

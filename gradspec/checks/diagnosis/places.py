@@ -172,7 +172,7 @@ class Scene:
         self.entry = written.declared[name]
         self.axes: Mapping[str, Axes] = axes_of(written)
         self.views, self._effort = tuple(self._views(points)), Effort(_STEPS)
-        self.upstream = tuple(f"d{o.name}" for o in written.outputs if o.takes_gradient)
+        self.upstream = written.cotangents
         numbers = (v.name for v in written.inputs if v.kind is not Kind.BOOL)
         others = (text for text in self.texts if text != f"d{name}")
         self.names = tuple(dict.fromkeys((*numbers, *self.upstream, *others)))

@@ -361,7 +361,7 @@ def _lines(
 
 
 def _forms(rule: Rule, derived: Expr) -> tuple[Expr, ...]:
-    every = tuple(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
+    every = rule.cotangents
     upstream = frozenset(every)
     if not rule.is_elementwise or size(derived) > _LARGEST:
         return (derived,)

@@ -107,11 +107,11 @@ class Core:
 
     @property
     def tensors(self) -> list[str]:
-        return [i.name for i in self.program.tensors]
+        return [i.name for i in self.program.tensor_inputs]
 
     @property
     def statics(self) -> list[str]:
-        return [i.name for i in self.program.statics]
+        return [i.name for i in self.program.static_inputs]
 
     @property
     def outputs(self) -> list[str]:
@@ -136,7 +136,9 @@ class Core:
     @property
     def numbers(self) -> dict[str, str]:
         """Statics with their types."""
-        whole = {i.name for i in self.program.statics if i.kind is Kind.STATIC_INT}
+        whole = {
+            i.name for i in self.program.static_inputs if i.kind is Kind.STATIC_INT
+        }
         return {name: "int" if name in whole else "float" for name in self.statics}
 
     def header(self, name: str, parameters: Mapping[str, str]) -> str:
@@ -420,7 +422,7 @@ def _initial_values(program: Program, page: Page) -> list[Definition]:
         f"{layers.shape(made, i, '', '')}, dtype)"
         for i in made.params
     ]
-    statics = {i.name for i in program.statics}
+    statics = {i.name for i in program.static_inputs}
     axes = [axis for i in made.params for axis in i.shape.axes]
     sizes = [*made.sizes, *dict.fromkeys(str(axis) for axis in axes if axis in statics)]
     arguments = layers.arguments(made, sizes)

@@ -85,7 +85,7 @@ def _method(
 ) -> Lines:
     """A method: its results, which the type checker does not know, go to the runtime."""
     array = page.core("Array")
-    numbers = {i.name: _NUMBERS[i.kind] for i in program.statics}
+    numbers = {i.name: _NUMBERS[i.kind] for i in program.static_inputs}
     typed = [f"{n}: {numbers.get(n.lstrip('_'), array)}" for n in parameters_]
     header = f"def {name}({', '.join(typed)}) -> object:"
     return ["@staticmethod", header, *indented(tightened(body))]
@@ -148,7 +148,7 @@ def _pushforward(program: Program, scope: Scope, trace: bool) -> Iterable[Lines]
     if block is None or (program.is_symmetric and not trace):
         return
     kept, values = _residual_names(program, trace), program.pushed_values
-    moved = [f"{i.name}_dot" for i in program.tensors if i.kind is Kind.FLOAT]
+    moved = [f"{i.name}_dot" for i in program.tensor_inputs if i.kind is Kind.FLOAT]
     scope = replace(scope, like=next(iter(moved), scope.like))
     dots = [_tangent(program, value, scope) for value in block.results]
     body = [
@@ -188,8 +188,10 @@ def _vjp(program: Program, own: str, name: str, page: Page) -> Lines:
     like = page.own("numpy.typing", "ArrayLike")
     result = returned(program, page.core("Array"))
     kind = f"tuple[{result}, {page.core('Pullback')}]"
-    call = f"{program.name}({', '.join(i.name for i in program.tensors)})"
-    gradients = [f"d{i.name}" if i.takes_gradient else "None" for i in program.tensors]
+    call = f"{program.name}({', '.join(i.name for i in program.tensor_inputs)})"
+    gradients = [
+        f"d{i.name}" if i.takes_gradient else "None" for i in program.tensor_inputs
+    ]
     given = listed(program.cotangents)
     text = f"``{call}``, and its pullback from {given} to ({', '.join(gradients)})."
     if len(gradients) == 1:
@@ -219,7 +221,7 @@ def _jvp(program: Program, own: str, name: str, page: Page) -> Lines:
             sentence(f"Not available: {reason}.", 1),
             f'    raise NotImplementedError("{name}: {reason}")',
         ]
-    given = [f"*{primals}", *(i.name for i in program.statics)]
+    given = [f"*{primals}", *(i.name for i in program.static_inputs)]
     return [
         header,
         sentence(

@@ -141,7 +141,7 @@ def _sizes(program: Program, page: Page, trace: bool) -> Lines:
     """Sizes of axes, for both passes."""
     values = [*program.forward.values, *program.backward.values]
     values += program.shown_values if trace else []
-    found = program.sizes_of(values, [i.name for i in program.tensors])
+    found = program.sizes_of(values, [i.name for i in program.tensor_inputs])
     size = page.core("size") if found else ""
     return [f"{name} = {size}({array}, {axis})" for name, array, axis in found]
 
@@ -229,11 +229,11 @@ def _is_activation(program: Program) -> bool:
     shape out. An unregistered one is saved by its bare name, and where Keras has an
     activation of that name, it loads its own in silence.
     """
-    if len(program.tensors) != 1 or len(program.outputs) != 1:
+    if len(program.tensor_inputs) != 1 or len(program.outputs) != 1:
         return False
-    given, made = program.tensors[0], program.outputs[0]
+    given, made = program.tensor_inputs[0], program.outputs[0]
     is_float = given.kind is Kind.FLOAT and made.kind is Kind.FLOAT
-    needs_no_more = all(i.default is not None for i in program.statics)
+    needs_no_more = all(i.default is not None for i in program.static_inputs)
     return (
         is_float and given.shape.batch and given.shape == made.shape and needs_no_more
     )
@@ -285,7 +285,7 @@ def _build(layer: Layer, page: Page) -> Lines:
 
 
 def _config(layer: Layer) -> Lines:
-    names = [*_size_arguments(layer), *(i.name for i in layer.program.statics)]
+    names = [*_size_arguments(layer), *(i.name for i in layer.program.static_inputs)]
     own = [layer.public(name) for name in names]
     own += [layers.SHAPE] if layer.is_free else []
     return [*(f'"{name}": self.{name}' for name in own), "**self._initial"]
@@ -310,7 +310,7 @@ def _size(layer: Layer, axis: str | int, page: Page) -> str:
     if isinstance(axis, int):
         return str(axis)
     places = layer.places(axis)
-    if not places or axis in {static.name for static in layer.program.statics}:
+    if not places or axis in {static.name for static in layer.program.static_inputs}:
         return f"self.{layer.public(axis)}"
     of = _shapes(layer)
     shown = ", ".join(f"{of[name]}[{position}]" for name, position in places)

@@ -154,7 +154,7 @@ def _method(name: str, given: Sequence[str], result: str, body: Lines) -> Lines:
 
 def _typed(program: Program) -> list[str]:
     kinds = {Kind.STATIC: "float", Kind.STATIC_INT: "int"}
-    inputs = (*program.tensors, *program.statics)
+    inputs = (*program.tensor_inputs, *program.static_inputs)
     return [f"{i.name}: {kinds.get(i.kind, 'Tensor')}" for i in inputs]
 
 
@@ -209,7 +209,7 @@ def _is_part(program: Program, value: Expr) -> bool:
         case Name(id=name) if name in statements:
             return _is_part(program, statements[name])
         case Name(id=name):
-            return name in [i.name for i in program.tensors]
+            return name in [i.name for i in program.tensor_inputs]
         case Diagonal() | Expand() | Permute() | Pick() | Spread():
             return _is_part(program, value.arg)
         case Window(padded=False):
@@ -259,7 +259,7 @@ class _Conditions:
 
     def __init__(self, program: Program) -> None:
         moved = [i.name for i, group in program.groups if group is not None]
-        self._places = {i.name: k for k, i in enumerate(program.tensors)}
+        self._places = {i.name: k for k, i in enumerate(program.tensor_inputs)}
         self._moved = moved if len(moved) > 1 else []
         self.needs = program.local("needs")
         may_lack = len(program.cotangents) > 1 and not _fills(program)
@@ -404,7 +404,7 @@ def _pushforward(program: Program, page: Page, trace: bool) -> Lines:
     block = program.pushforward
     assert block is not None
     kept = residual_names(program, trace)
-    dots = [f"{i.name}_dot" for i in program.tensors if i.kind is Kind.FLOAT]
+    dots = [f"{i.name}_dot" for i in program.tensor_inputs if i.kind is Kind.FLOAT]
     scope = scope_of(program, page, DIALECT, dots[0])
     texts = [_tangent(program, value, scope) for value in block.results]
     body = [
@@ -428,7 +428,7 @@ def _shown(program: Program, values: traces.Shown, number: str = "") -> Lines:
     """
     lines: Lines = []
     found: traces.Shown = []
-    plain = {number, *(i.name for i in program.statics)}
+    plain = {number, *(i.name for i in program.static_inputs)}
     for label, text in values:
         name = program.local("current") if label == "current" else text
         lines += assignment(name, text)
@@ -497,7 +497,7 @@ def _representation(layer: Layer) -> Lines:
     """The constructor arguments; for params their initial values."""
     sizes = [f"{layer.public(n)}={{self.{layer.public(n)}}}" for n in layer.sizes]
     free = [f"{layers.SHAPE}={{self.{layers.SHAPE}}}"] if layer.is_free else []
-    names = [layer.public(i.name) for i in layer.program.statics]
+    names = [layer.public(i.name) for i in layer.program.static_inputs]
     fixed = [f"{name}={{self.{name}}}" for name in names]
     text = ", ".join([*sizes, *free, *fixed])
     first = f'f"{text}", ' if text else ""
