@@ -169,7 +169,7 @@ def _pushed_over_plain(s: Any) -> Any:
         total = s.total(*duals)
         return s.probed(torch.autograd.grad(total, duals, materialize_grads=True))
 
-    return s.along(lambda tangents: pushed(s, probed, s.leaves(), tangents))
+    return s.along(lambda tangents: pushed(probed, s.leaves(), tangents))
 
 
 def _backward_over_forward(s: Any) -> Any:

@@ -68,17 +68,14 @@ def _markers(target: str) -> conforming.Subject:
     return conforming.markers(Options((target,)))
 
 
-def _run(
-    target: str, names: set[str], *given: conforming.Subject
-) -> tuple[conforming.Matrix, int]:
-    """The matrix, of one process, and the number of its features."""
+def _run(target: str, names: set[str], *given: conforming.Subject) -> conforming.Matrix:
+    """The matrix of some features, of one process."""
     pytest.importorskip(FRAMEWORKS[target][0])
     features = tuple(
         replace(f, group="all") for f in FEATURES[target] if f.name in names
     )
     assert len(features) == len(names)
-    runner = RUNNERS[target]
-    return conforming.matrix(target, given, features, runner=runner), len(features)
+    return conforming.matrix(target, given, features, runner=RUNNERS[target])
 
 
 def _subject(target: str, *rules: str, ways: tuple[str, ...]) -> conforming.Subject:
@@ -92,7 +89,7 @@ def _subject(target: str, *rules: str, ways: tuple[str, ...]) -> conforming.Subj
 def test_cells(target: str) -> None:
     quick = {f.name for f in FEATURES[target] if f.group in QUICK}
     given = _subject(target, "pair", ways=conforming.DOUBTED)
-    matrix, _ = _run(target, quick | {*SLOW[target]}, given)
+    matrix = _run(target, quick | {*SLOW[target]}, given)
     found = changed(matrix)
     assert not found, told(found)
 
@@ -104,7 +101,7 @@ def test_features_of_rules(target: str) -> None:
     forward expression, to third order."""
     eager = [f for f in OF_RULES[target] if f.group == "eager"]
     given = _subject(target, "axis", "surrogate", ways=conforming.EVERY)
-    matrix, _ = _run(target, {f.name for f in eager if not f.exact}, given)
+    matrix = _run(target, {f.name for f in eager if not f.exact}, given)
     found = changed(matrix)
     assert not found, told(found)
     whole = {f.name for f in eager if f.order == 3 or f.name == "values"}
@@ -212,7 +209,8 @@ def test_faults_show(target: str) -> None:
         spoiled = f"{head}{rest.replace(text, other, 1)}\n_FIRST: dict = {{}}\n"
         broken.append(replace(given, modules={target: replace(module, text=spoiled)}))
     names = set().union(*(shown for *_, shown in FAULTS[target].values()))
-    matrix, count = _run(target, names, *broken)
+    matrix = _run(target, names, *broken)
+    count = len(matrix.features)
     for place, (fault, (*_, shown)) in enumerate(FAULTS[target].items()):
         cells = matrix.cells[place * count : (place + 1) * count]
         assert shown <= {c.feature for c in cells if c.failed}, fault

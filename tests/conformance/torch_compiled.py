@@ -96,7 +96,7 @@ def _around(s: Any) -> Any:
     """Forward mode through compiled code, which may leave the rule out of its
     graphs."""
     total = compiled(s.total, fullgraph=False)
-    return s.along(lambda tangents: pushed(s, total, s.floats, tangents))
+    return s.along(lambda tangents: pushed(total, s.floats, tangents))
 
 
 def _push(s: Any) -> Any:

@@ -17,7 +17,7 @@ from torch.autograd import forward_ad
 from gradspec.trial import loading
 from gradspec.trial.runners import setting
 from gradspec.trial.runners.auditing import Library
-from gradspec.trial.runners.setting import Register, Run
+from gradspec.trial.runners.setting import Register
 from gradspec.trial.runners.shared import (
     PLAIN,
     in_format,
@@ -175,11 +175,6 @@ def compiled(function: Any, **options: Any) -> Any:
     )
 
 
-def compiled_backward(**options: Any) -> Run:
-    """The gradients of the compiled total."""
-    return lambda s: s.backward(compiled(s.total, **options))
-
-
 def strided(x: Any) -> Any:
     """Gaps between the elements, and other axes first in memory."""
     if not x.dim():
@@ -187,7 +182,7 @@ def strided(x: Any) -> Any:
     return x.movedim(-1, 0).repeat_interleave(2, 0)[::2].movedim(0, -1)
 
 
-def pushed(s: Setting, function: Any, floats: Any, tangents: Any) -> Any:
+def pushed(function: Any, floats: Any, tangents: Any) -> Any:
     """The tangent of a number, in forward mode."""
     with forward_ad.dual_level():
         duals = map(forward_ad.make_dual, floats, tangents)
@@ -224,13 +219,13 @@ feature |= {
     "empty tensors": without_calls,
     "float64": in_format("float64"),
     "bfloat16": in_format("bfloat16"),
-    "forward AD": lambda s: s.along(lambda t: pushed(s, s.total, s.floats, t)),
+    "forward AD": lambda s: s.along(lambda t: pushed(s.total, s.floats, t)),
     "forward AD over backward": lambda s: s.along(
-        lambda t: pushed(s, s.probing(s.total), s.leaves(), t)
+        lambda t: pushed(s.probing(s.total), s.leaves(), t)
     ),
-    "compile, fullgraph": compiled_backward(),
-    "compile, dynamic shapes": compiled_backward(dynamic=True),
-    "compile, inductor": compiled_backward(backend="inductor"),
+    "compile, fullgraph": lambda s: s.backward(compiled(s.total)),
+    "compile, dynamic shapes": lambda s: s.backward(compiled(s.total, dynamic=True)),
+    "compile, inductor": lambda s: s.backward(compiled(s.total, backend="inductor")),
     "compile of func.grad": lambda s: compiled(func.grad(s.total, s.every))(*s.floats),
     "compile of vmap": lambda s: [
         g[0] for g in compiled(func.vmap(func.grad(s.total, s.every)))(*s.stacked())
@@ -315,14 +310,10 @@ def fake(s: Setting) -> None:
     """Shapes alone, without values."""
     with torch._subclasses.FakeTensorMode() as mode:
         s.inputs = [mode.from_tensor(x) for x in s.inputs]
-        shapes_only(s)
-
-
-def shapes_only(s: Setting) -> None:
-    """The gradients have the shapes of the inputs, which need not have values."""
-    leaves = s.leaves()
-    sum(y.sum() for y in s.outputs(*leaves)).backward()
-    require(all(x.grad.shape == x.shape for x in leaves), "gradients of other shapes")
+        leaves = s.leaves()
+        sum(y.sum() for y in s.outputs(*leaves)).backward()
+    shapes = [x.grad.shape == x.shape for x in leaves]
+    require(all(shapes), "gradients of other shapes")
 
 
 def start() -> None:
