@@ -126,7 +126,9 @@ class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
             ctx.numbers = [None if isinstance(v, Tensor) else v for v in kept]
             kept = tuple([v for v in kept if isinstance(v, Tensor)])
         ctx.save_for_backward(*kept)
-        if cls.pushforward is not None and forward_ad._current_level >= 0:
+        if cls.pushforward is not None and (
+            forward_ad._current_level >= 0 or is_compiling() or _transforms_are_active()
+        ):
             ctx.save_for_forward(*kept)
             ctx.dtype, ctx.shapes = dtype, [y.shape for y in outputs]
         if cls._constant:
