@@ -623,6 +623,9 @@ sigmoid(a) - 0.5 -> 0.5 * tanh(0.5 * a)
 (a + b) - (a + c) -> b - c
 (a - b) - (a - c) -> c - b
 (a - b) - (a + c) -> -(b + c)
+# two quotients that are near 1 far out: what each is off by
+a / (a + b) - (a + c) / (a - d) -> -b / (a + b) - (c + d) / (a - d)
+a / (a + b) - (a + c) / (a + d) -> -b / (a + b) - (c - d) / (a + d)
 sin(a) * cos(b) - cos(a) * sin(b) ~> sin(a - b)
 cos(a) * cos(b) + sin(a) * sin(b) ~> cos(a - b)
 cos(a) * cos(b) - sin(a) * sin(b) ~> cos(a + b)
