@@ -236,7 +236,7 @@ def _contrary_beyond(
     rule: Rule, variable: Input, known: Instances, judged: Judgement, budget: float
 ) -> Judgement | None:
     """What is against elements at further sizes that are not proved."""
-    proving, reaching, unseen = Effort.of(budget), Effort.of(budget), known.unreached
+    proving, reaching, unseen = Effort.of(budget), Effort.of(budget), known.beyond[1]
     claims = (claim for one in known.further for claim in _claims(variable, one))
     for claim in claims if unseen is None else ():
         if prove(claim, proving).proof is not None:

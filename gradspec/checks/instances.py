@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice, product
 from typing import TypeAlias
 
-from gradspec.checks.sizes import full_sizes, gaps_of
+from gradspec.checks.sizes import gaps_of
 from gradspec.derive.chain import Underivable
 from gradspec.derive.vjp import cotangents
 from gradspec.ir import unroll as sizes
@@ -141,16 +141,11 @@ class Instances:
     @property
     def further(self) -> tuple[Instance, ...]:
         """Instances at which conditions on indices or sizes have another truth."""
-        return self._beyond[0]
-
-    @property
-    def unreached(self) -> Sizes | None:
-        """Sizes with another truth at which there is no instance, if any."""
-        return self._beyond[1]
+        return self.beyond[0]
 
     @cached_property
-    def _beyond(self) -> tuple[tuple[Instance, ...], Sizes | None]:
-        """Further instances, and sizes at which none was made."""
+    def beyond(self) -> tuple[tuple[Instance, ...], Sizes | None]:
+        """The further instances, and sizes of another truth at which none was made."""
         made: list[Instance] = []
         unreached: Sizes | None = None
         for gaps in gaps_of(self._rule):
@@ -167,11 +162,16 @@ class Instances:
         return _distinct(*made), unreached
 
     def _instances_at(self, given: Sizes) -> tuple[Instance, ...]:
-        """The instances at some sizes of a few axes, the others such that there are any
-        if possible."""
-        known = (one.sizes for one in reversed(self.small))
-        every = islice(full_sizes(self._rule, given, known), _COMPLETIONS)
-        return next(filter(None, (self._at(full)[0] for full in every)), ())
+        """The instances at some sizes of a few axes, if any: the others as at small
+        sizes, the largest first, or in proportion to what is given."""
+        most, axes = max(given.values()), axis_names(self._rule)
+        pool = (most, most + 2, 2 * most + 2, 3 * most + 2, most // 2 or 1, 2)
+        others = [axis for axis in axes if axis not in given]
+        known = ([one.sizes[axis] for axis in others] for one in reversed(self.small))
+        every = islice(chain(known, product(pool, repeat=len(others))), _COMPLETIONS)
+        full = ({**dict(zip(others, chosen, strict=True)), **given} for chosen in every)
+        each = (self._at({axis: sizes[axis] for axis in axes})[0] for sizes in full)
+        return next(filter(None, each), ())
 
     @property
     def gaps(self) -> tuple[Gap, ...]:

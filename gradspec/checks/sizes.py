@@ -8,9 +8,9 @@ a size is looked at if it has an order that no size has that was looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
-from itertools import chain, product
+from itertools import product
 from math import isqrt, prod
 from typing import TypeAlias
 
@@ -19,9 +19,8 @@ from gradspec.ir.elements import PLAIN, Expansion, Nested, above_reductions, ext
 from gradspec.ir.expr import Apply, Const, Expr, Idx, Reduce, Ref, Size, const, show
 from gradspec.ir.rule import Rule
 from gradspec.ir.tidy import fold
-from gradspec.ir.unroll import Sizes, axes_of, axis_names, index_inputs, is_assumed_away
-from gradspec.ir.walk import names, nodes, transform
-from gradspec.primitives.lookup import primitive
+from gradspec.ir.unroll import Sizes, axes_of, index_inputs, is_assumed_away
+from gradspec.ir.walk import nodes, transform
 from gradspec.symbolic.breaks import STEPS, borders_of
 from gradspec.symbolic.enclose import Program, program
 from gradspec.symbolic.signs import sign_of
@@ -137,20 +136,6 @@ def gaps_of(rule: Rule) -> tuple[Gaps, ...]:
     return tuple(gaps for gaps in found.values() if gaps.axes)
 
 
-def full_sizes(rule: Rule, given: Sizes, known: Iterable[Sizes]) -> Iterator[Sizes]:
-    """Sizes of all axes, those of a few given: the others as in ``known`` sizes at
-    which the rule is defined, the largest first, or in proportion to what is given.
-    """
-    axes = axis_names(rule)
-    others = [axis for axis in axes if axis not in given]
-    most = max(given.values())
-    multiples = (most, most + 2, 2 * most + 2, 3 * most + 2, most // 2 or 1, 2)
-    chosen = product(multiples, repeat=len(others))
-    proportions = (dict(zip(others, sizes, strict=True)) for sizes in chosen)
-    for one in chain(known, proportions):
-        yield {axis: given.get(axis) or one[axis] for axis in axes}
-
-
 def _values(rule: Rule) -> Iterator[tuple[Expr, dict[str, str | int]]]:
     for let in rule.forward:
         yield let.value, dict(zip(let.indices, let.axes, strict=True))
@@ -168,7 +153,7 @@ def _scopes(value: Expr, outside: tuple[Expr, ...] = ()) -> Iterator[tuple[Expr,
     above = tuple(above_reductions(value))
     plain = above_reductions(transform(value, _without_indices))
     compared = (gap for node in above for gap in _compared(node))
-    gaps = (*outside, *compared, *filter(_is_number, plain))
+    gaps = (*outside, *compared, *(n for n in plain if isinstance(n, Apply)))
     inner = [node for node in above if isinstance(node, Reduce)]
     for reduction in inner:
         below = reduction.below
@@ -185,11 +170,6 @@ def _compared(node: Expr) -> Iterator[Expr]:
             yield Apply("sub", (arg, Const(STEPS[op])))
         case _:
             yield from (Apply("sub", pair) for pair in borders_of(node))
-
-
-def _is_number(node: Expr) -> bool:
-    is_number = isinstance(node, Apply) and primitive(node.op).result != "bool"
-    return is_number and not names(node)
 
 
 def _is_of_places(gap: Expr) -> bool:
@@ -217,7 +197,7 @@ def _flat(value: Nested) -> list[int]:
 
 
 def _without_indices(node: Expr) -> Expr:
-    return Ref(node.name) if isinstance(node, Ref) else node
+    return Ref("") if isinstance(node, Ref) and node.indices else node
 
 
 def _as_input(node: Expr) -> Expr:

@@ -339,8 +339,8 @@ _CURES = {
     ("undefined", "sqrt rsqrt cbrt"): "choose the gradient where the root is 0, in"
     " a line of your own, `… if s > 0 else 0`, or exclude the point by an `assume` (of"
     " a norm at the vector 0 a derived gradient is 0)",
-    ("undefined", "sin"): "take `sinc(x / pi)` for `sin(x) / x`, or a conditional that"
-    " is false at this point only",
+    ("undefined", "sin"): "take `sinc(x / pi)` for `sin(x) / x`; of any other quotient"
+    " choose the value in a conditional that is false at this point only",
     ("undefined", "log"): "take `xlogy(x, y)` for `x * log(y)`, or a conditional that"
     " is false at this point only",
 }

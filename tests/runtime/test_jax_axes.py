@@ -64,8 +64,8 @@ CASES = {
     ),
     "product_of_others": (lambda: _axes.product_of_others(X, -2), _others(X)),
     "take": (lambda: _axes.take(X, T, -2), X[:, T]),
-    "take outside": (
-        lambda: _axes.take(X, np.array([-1, 5]), -2),
+    "take outside, traced": (
+        lambda: jax.jit(_axes.take, static_argnums=2)(X, np.array([-1, 5]), -2),
         np.full((2, 2, 3), np.nan),
     ),
     "gather": (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.calling import FRAMEWORKS, by_target
+from tests.calling import by_target
 from tests.targets.emission import module_of
 
 RULES = """
@@ -64,9 +64,8 @@ def test_shapes_that_do_not_broadcast(target: str) -> None:
             call(rules)
 
 
-@pytest.mark.parametrize("target", ["numpy", *FRAMEWORKS[:2]])
+@by_target
 def test_positions_outside_of_an_axis(target: str) -> None:
-    """JAX, which compiles first, gives NaN."""
     rules = module_of(RULES, target)
     for message, call in OUTSIDE.items():
         with pytest.raises(IndexError, match=f"^{message}"):

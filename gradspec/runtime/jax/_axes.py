@@ -69,11 +69,20 @@ def product_of_others(x: Array, axis: int) -> Array:
     return jnp.moveaxis(before * jnp.flip(behind, -1), -1, axis)
 
 
+def _in_range(index: Array, size: int) -> Array:
+    """``index`` if all of it is in 0 … ``size`` - 1. A traced one cannot raise an error:
+    a negative position is one behind the end there."""
+    if index.size and not isinstance(index, jax.core.Tracer):
+        low, high = int(index.min()), int(index.max())
+        if low < 0 or high >= size:
+            raise IndexError(f"positions {low} to {high} of an axis of size {size}")
+    return jnp.where(index < 0, size, index).astype(int)
+
+
 def take(x: Array, index: Array, axis: int) -> Array:
-    """Elements of ``x`` at positions of an axis; NaN for one outside, because a
-    compiled function cannot raise an error.
-    """
-    index = jnp.where(index < 0, x.shape[axis], index).astype(int)
+    """Elements of ``x`` at positions of an axis; one outside is an error, NaN if it is
+    traced."""
+    index = _in_range(index, x.shape[axis])
     return jnp.take(x, index, axis=axis, mode="fill")
 
 
@@ -83,16 +92,14 @@ def take_nearest(x: Array, index: Array, axis: int) -> Array:
 
 
 def gather(x: Array, index: Array, axis: int) -> Array:
-    """Elements of ``x`` at positions of an axis, NaN for one outside; all other axes
-    broadcast.
-    """
+    """Elements as `take` gives them; all other axes broadcast."""
     given, wanted = list(x.shape), list(index.shape)
     size, count = given[axis], wanted[axis]
     given[axis] = wanted[axis] = 1
     shape = list(jnp.broadcast_shapes(given, wanted))
     x = jnp.broadcast_to(x, (*shape[:axis], size, *shape[axis:][1:]))
     index = jnp.broadcast_to(index, (*shape[:axis], count, *shape[axis:][1:]))
-    index = jnp.where(index < 0, size, index).astype(int)
+    index = _in_range(index, size)
     return jnp.take_along_axis(x, index, axis, mode="fill")
 
 

@@ -91,7 +91,7 @@ class Rule:
         dtype, inputs = self._converted(dict(zip(self._kinds, arguments, strict=True)))
         try:
             made = self._function(*inputs)
-        except (TypeError, ValueError) as fault:
+        except (IndexError, TypeError, ValueError) as fault:
             given = dict(zip(self._kinds, inputs, strict=True))
             explain(fault, self._name, given, self._kinds, self._axes)
             raise
