@@ -301,13 +301,13 @@ def _one_target(target: str) -> tuple[str]:
 def _target_names(
     targets: Iterable[str] | str, argument: str = "targets"
 ) -> tuple[str, ...]:
-    from gradspec.targets import TARGETS, outside_targets
+    from gradspec.targets import TARGETS, known_targets
 
     _require(argument, isinstance(targets, Iterable), "names of targets", targets)
     names = (targets,) if isinstance(targets, str) else tuple(targets)
     if names == ("all",):
         return TARGETS
-    known = (*TARGETS, *outside_targets())
+    known = known_targets(names)
     for name in names or ("",):
         if name not in known:
             raise ValueError(

@@ -9,7 +9,7 @@ import functools
 import math
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import Field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from gradspec.options import is_budget
-from gradspec.targets import TARGETS, outside_targets
+from gradspec.targets import TARGETS, known_targets
 
 Command = Callable[..., Any]
 
@@ -93,7 +93,7 @@ def _targets(
 ) -> tuple[str, ...]:
     """``torch,tf`` → both, in a fixed order; ``all`` → every target."""
     names = _listed(value)
-    known = (*TARGETS, *_outside_targets(names))
+    known = known_targets(names)
     if names == ["all"]:
         return TARGETS
     for name in names:
@@ -107,13 +107,6 @@ def _targets(
     if not names:
         raise click.BadParameter("name at least one target")
     return tuple(name for name in known if name in names)
-
-
-def _outside_targets(names: Iterable[str]) -> tuple[str, ...]:
-    """Targets of other packages; looked up only when one is requested."""
-    if all(name in (*TARGETS, "all") for name in names):
-        return ()
-    return outside_targets()
 
 
 def _dtypes(

@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Generic, TypeVar
 
 from gradspec.source import Source, Span
@@ -91,59 +92,29 @@ class Outcome(Generic[T]):
         return self.value is None or any(d.is_error for d in self.diagnostics)
 
 
-def error(
-    code: str,
-    headline: str,
-    source: Source | None = None,
-    span: Span | None = None,
-    *,
-    label: str = "",
-    notes: Iterable[str] = (),
-    help: str = "",
-    also: Iterable[Label] = (),
-    fixes: Iterable[tuple[Fix, ...]] = (),
-) -> Diagnostic:
-    """An error at one place; ``also`` adds places that explain it."""
-    return _at(
-        Severity.ERROR, code, headline, source, span, label, notes, help, also, fixes
-    )
-
-
-def warning(
-    code: str,
-    headline: str,
-    source: Source | None = None,
-    span: Span | None = None,
-    *,
-    label: str = "",
-    notes: Iterable[str] = (),
-    help: str = "",
-    also: Iterable[Label] = (),
-    fixes: Iterable[tuple[Fix, ...]] = (),
-) -> Diagnostic:
-    """A warning at one place; ``also`` adds places that explain it."""
-    return _at(
-        Severity.WARNING, code, headline, source, span, label, notes, help, also, fixes
-    )
-
-
-def _at(
+def _at_one_place(
     severity: Severity,
     code: str,
     headline: str,
-    source: Source | None,
-    span: Span | None,
-    label: str,
-    notes: Iterable[str],
-    help: str,
-    also: Iterable[Label],
-    fixes: Iterable[tuple[Fix, ...]],
+    source: Source | None = None,
+    span: Span | None = None,
+    *,
+    label: str = "",
+    notes: Iterable[str] = (),
+    help: str = "",
+    also: Iterable[Label] = (),
+    fixes: Iterable[tuple[Fix, ...]] = (),
 ) -> Diagnostic:
+    """A diagnostic at one place; ``also`` adds places that explain it."""
     first = (Label(source, span, label),) if source and span else ()
     labels = first + tuple(also)
     return Diagnostic(
         code, severity, headline, labels, tuple(notes), help, tuple(fixes)
     )
+
+
+error = partial(_at_one_place, Severity.ERROR)
+warning = partial(_at_one_place, Severity.WARNING)
 
 
 # --- ignored diagnostics ---------------------------------------------------------------

@@ -160,7 +160,7 @@ def emit_module(
         found += keep_fixes_that_work(checked.rule, holes, _with_holes, defs=defs)
         found += tuple(unmended(rule))
     if not options.targets:
-        return Outcome((), _distinct(found))
+        return Outcome((), found)
     budget = options.budget * len(rules)
     outcomes = limited(budget, partial(_emitted, source, stable, options))
     if isinstance(outcomes, Shortage):
@@ -168,7 +168,7 @@ def emit_module(
         return Outcome(None, (*found, stop))
     modules = tuple(o.value for o in outcomes if o.value is not None)
     found += tuple(d for o in outcomes for d in o.diagnostics)
-    return Outcome(modules, _distinct(found))
+    return Outcome(modules, tuple(dict.fromkeys(found)))  # targets may agree
 
 
 def stabilised(
@@ -310,8 +310,3 @@ def _unproved(checked: CheckedRule) -> Iterable[Diagnostic]:
                 help="leave out --strict, or write the cotangent in a form nearer to"
                 " the derivative (leave it out to have it derived)",
             )
-
-
-def _distinct(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Diagnostics without duplicates, since several targets may report the same."""
-    return tuple(dict.fromkeys(found))

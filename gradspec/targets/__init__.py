@@ -7,6 +7,7 @@ request.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
@@ -26,6 +27,14 @@ def outside_targets() -> tuple[str, ...]:
     return tuple(sorted(name for name in names - {*TARGETS} if name.isidentifier()))
 
 
+def known_targets(names: Iterable[str]) -> tuple[str, ...]:
+    """The targets that there are, in order. Those of other packages are looked up only
+    where names are not all of gradspec's own."""
+    if all(name in (*TARGETS, "all") for name in names):
+        return TARGETS
+    return (*TARGETS, *outside_targets())
+
+
 def target_named(name: str) -> Target:
     """The target of a name; ValueError if there is none."""
     if name in TARGETS:
@@ -34,5 +43,5 @@ def target_named(name: str) -> Target:
 
     for point in entry_points(group=GROUP, name=name):
         return cast("Target", point.load())
-    known = ", ".join((*TARGETS, *outside_targets()))
+    known = ", ".join(known_targets((name,)))
     raise ValueError(f"{name!r} is not a target; there are {known}")
