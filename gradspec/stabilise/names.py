@@ -115,7 +115,8 @@ def signed(expr: Expr, signs: Signs) -> Expr:
 
     def visit(node: Expr) -> Expr:
         sign = signs.get(node.name.partition("[")[0]) if isinstance(node, Ref) else None
-        return node if sign is None else Apply("exp" if sign else "abs", (node,))
+        plain = Apply("exp" if sign else "square", (node,))
+        return node if sign is None else Apply("max", (plain,))  # not a square any more
 
     return transform(expr, visit)
 

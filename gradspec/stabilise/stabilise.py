@@ -538,7 +538,6 @@ def _is_plain(sample: Sample) -> Any:
 
 
 def _is_told(loss: AccuracyLoss) -> bool:
-    """True for digits lost over axes where the value is not small: small elements beside
-    large ones lose theirs in any softmax."""
+    """True for lost digits of no small value: any softmax loses those of small ones."""
     error = abs(loss.value - loss.true)
     return loss.kind == "saturation" and error > 0.01 * abs(loss.true) > 1e-5

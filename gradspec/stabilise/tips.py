@@ -69,9 +69,8 @@ def with_tips(
     is_derived: bool = True,
 ) -> Expr:
     """A gradient that is 0 at the tips of norms; ``values`` are the locals that it
-    uses, names with ``signs`` are never negative, and never 0 if the sign is True. In a
-    declared gradient only roots of sums of squares over an index are seen.
-    """
+    uses, and ``signs`` those that are assumed. In a declared gradient only roots of sums
+    of squares over an index are seen."""
     tips = _Tips(values, is_derived, signs)
     if all(tips.cone(divisor) is None for divisor in {*divisors(expr)}):
         return expr
@@ -100,7 +99,7 @@ class _Cone:
         match expr:
             case Apply(op="sub", args=(a, b)):
                 forms.append(apply("sub", b, a))
-        pieces = [product(part).above for part in self.parts]
+        pieces = [(p,) for p in self.parts] + [product(p).above for p in self.parts]
         return any(_places(p, [form], self.bound) for p in pieces for form in forms)
 
 
@@ -127,6 +126,8 @@ def _cone(expr: Expr) -> _Cone | None:
             return found and found.power(exponent)
         case Apply(op="mul", args=(Select(then=a), Apply(op="sqrt"))):
             return _cone(a)  # a norm times its scale
+        case Apply(op="mul", args=(Apply(op="mul", args=(a, b)), c)) if b == c:
+            return _cone(apply("mul", a, apply("square", b)))
         case Apply(op="mul", args=(a, b)) if is_positive(a, True):
             return _weighted(a, _cone(b))
         case Apply(op="mul", args=(a, b)) if is_positive(b, True):
@@ -145,8 +146,7 @@ def _cone(expr: Expr) -> _Cone | None:
 
 def _weighted(weight: Expr, cone: _Cone | None) -> _Cone | None:
     """The cone of its parts times a weight of theirs, which may be 0 too: ``w * x`` for
-    ``w * x**2`` and for ``w**2 * x**2``. Its degree in the weight is no larger.
-    """
+    ``w * x**2`` and for ``w**2 * x**2``."""
     if cone is None or not names(weight):
         return cone if is_positive(weight) else None
     root = base_of_square(weight)

@@ -76,6 +76,16 @@ WEIGHTED: Mapping[str, tuple[str, str, Mapping[str, Any], list[float]]] = {
         "f(x[n], w[n]) -> y:\n    assume w[j] >= 0\n    y = sum(w[j] * x[j]**2 for j)**0.25",
         *("dx", {"x": [0.0, 0.0], "w": [2.0, 1.0], "dy": 1.0}, [np.nan, np.nan]),
     ),
+    "a power": (
+        "f(x[n], w[n]) -> y:\n    assume w[j] >= 0\n"
+        "    y = sum(w[j] * x[j]**2 for j)**0.75",
+        *("dx", {"x": [0.0, 0.0], "w": [2.0, 1.0], "dy": 1.0}, [0.0, 0.0]),
+    ),
+    "weights in a root of their own": (
+        "f(x[n], w[n]) -> y:\n    assume w[j] >= 0\n"
+        "    y = sqrt(sum(w[j] * x[j]**2 for j)) * sqrt(sum(w[j] for j))",
+        *("dw", {"x": [3.0, 3.0], "w": [0.0, 0.0], "dy": 1.0}, [np.nan, np.nan]),
+    ),
     "windows": (
         "f(x[n], w[k], m: static int) -> y[m]:\n    assume w[j] >= 0\n    y[i] = sqrt(sum(w[j] * x[i + j]**2 for j))",
         *(
