@@ -333,7 +333,7 @@ def fault(
     instance: Instance, variable: Input, entry: Declared, found: tuple[Break, ...]
 ) -> tuple[Finding, Break] | None:
     """The first break at which a declared cotangent is wrong."""
-    linear = is_linear(entry.value, frozenset(instance.upstream))
+    linear = is_linear(entry.value, frozenset(instance.rule.cotangents))
     for one in found:
         if one.place.input != variable.name:
             continue
@@ -371,7 +371,7 @@ def bent_said(instance: Instance, found: Break) -> str:
 
 def _stated_limit(instance: Instance, found: Break, scale: int) -> Limit:
     factor = Const(ONE.value * scale)
-    upstream = dict.fromkeys(instance.upstream, ZERO) | {
+    upstream = dict.fromkeys(instance.rule.cotangents, ZERO) | {
         f"d{found.output.name}": factor
     }
     value = substitute(instance.stated[found.place.input], upstream)

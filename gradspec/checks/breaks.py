@@ -320,7 +320,7 @@ def _exact(instance: Instance, point: Point) -> Point:
 def _break(instance: Instance, place: Place, cut: Cut, is_assumed: bool) -> Break:
     assumed = instance.assumed
     slope, own = (
-        None if e is None else _at_one(e, instance.upstream, cut.output.name)
+        None if e is None else _at_one(e, instance.rule.cotangents, cut.output.name)
         for e in (cut.slope, cut.stated)
     )
     roots = (cut.forward,) if slope is None else (cut.forward, slope)
@@ -346,7 +346,7 @@ def slopes_around(instance: Instance, found: Break) -> tuple[Limit, ...]:
     derived = instance.derived.get(place.input)
     if derived is None:
         return ()
-    slope = program(_at_one(derived, instance.upstream, found.output.name))
+    slope = program(_at_one(derived, instance.rule.cotangents, found.output.name))
     limits: list[Limit] = []
     for point in _around(instance, place):
         for side in (-1, 1):

@@ -205,7 +205,7 @@ def everywhere(claim: Claim) -> Iterator[Point]:
     """The sample; and upstream gradients of every size if a side is not plainly linear
     in them (a clipped one is the derivative as long as it is small)."""
     yield from claim.instance.points
-    upstream = claim.instance.upstream
+    upstream = claim.instance.rule.cotangents
     sides = (claim.declared, claim.derived)
     if all(is_linear(side, frozenset(upstream)) for side in sides):
         return

@@ -158,7 +158,7 @@ def _judge(
     contrary = _contrary_beyond(rule, variable, known, judged, budget)
     if contrary is not None or verdict.sizes:
         return contrary or judged
-    upstream = frozenset(usual.upstream)
+    upstream = frozenset(usual.rule.cotangents)
     if not all(
         is_linear(claim.declared, upstream) for claim in _claims(variable, usual)
     ):

@@ -79,11 +79,6 @@ class Instance:
         return {name: expand(value) for name, value in found.items()}
 
     @property
-    def upstream(self) -> tuple[str, ...]:
-        """The names of the upstream gradients."""
-        return self.rule.cotangents
-
-    @property
     def assumed(self) -> tuple[Expr, ...]:
         return tuple(a.condition for a in self.rule.assumes if not a.indices)
 
@@ -106,7 +101,7 @@ class Instance:
     @property
     def shown(self) -> tuple[str, ...]:
         """Every name of a point, in the order shown to a reader."""
-        return (*(i.name for i in self.rule.inputs), *self.upstream)
+        return (*(i.name for i in self.rule.inputs), *self.rule.cotangents)
 
     def backward_path(self) -> dict[str, Expr]:
         """Each output as the backward pass sees it, surrogates substituted."""

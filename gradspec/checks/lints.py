@@ -159,7 +159,7 @@ def surrogates(instance: Instance) -> Iterator[Diagnostic]:
             and not isinstance(entry, Override)
             and depends(instance.forward[output], variable.name)
         ]
-        others = {n: ZERO for n in instance.upstream if n != f"d{output}"}
+        others = {n: ZERO for n in instance.rule.cotangents if n != f"d{output}"}
         own = (substitute(instance.derived[n], others) for n in reached)
         if reached and instance.derived and all(_vanishes(instance, e) for e in own):
             yield warning(
@@ -177,7 +177,7 @@ def surrogates(instance: Instance) -> Iterator[Diagnostic]:
 def overrides(instance: Instance) -> Iterator[Diagnostic]:
     """Diagnostics for an override that is the derivative, at least at the defaults, and
     for one that ignores the upstream gradient (0 stops a gradient, by intent)."""
-    rule, upstream = instance.rule, " or ".join(instance.upstream)
+    rule, upstream = instance.rule, " or ".join(instance.rule.cotangents)
     usual = {v.name: v.default for v in rule.static_inputs if v.default is not None}
     at_usual = tuple({**point, **usual} for point in instance.points if usual)
     for variable, entry in rule.entries:
@@ -207,7 +207,7 @@ def overrides(instance: Instance) -> Iterator[Diagnostic]:
                 help="nothing has to be done if only other values are to change the"
                 " gradient",
             )
-        if names(stated).isdisjoint(instance.upstream) and stated != ZERO:
+        if names(stated).isdisjoint(instance.rule.cotangents) and stated != ZERO:
             yield warning(
                 "GS446",
                 f"{subject} ignores the upstream gradient",
@@ -227,7 +227,7 @@ def _same(
         compare(
             stated,
             derived,
-            {**point, **{n: scale * point[n] for n in instance.upstream}},
+            {**point, **{n: scale * point[n] for n in instance.rule.cotangents}},
         ).relation
         for point in points
         for scale in _SCALES

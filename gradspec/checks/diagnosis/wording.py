@@ -361,14 +361,13 @@ def _lines(
 
 
 def _forms(rule: Rule, derived: Expr) -> tuple[Expr, ...]:
-    every = rule.cotangents
-    upstream = frozenset(every)
+    upstream = frozenset(rule.cotangents)
     if not rule.is_elementwise or size(derived) > _LARGEST:
         return (derived,)
     if not is_linear(derived, upstream):
         return (derived,)
     total: Expr = ZERO
-    for name in every:
+    for name in rule.cotangents:
         if name in names(derived):
             factor = coefficient(derived, name, upstream)
             total = plus(total, times(Ref(name), gathered(factor) or factor))
