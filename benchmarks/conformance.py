@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))  # found as a script, too
 
 from gradspec.driver import conforming  # noqa: E402
 from gradspec.options import Options  # noqa: E402
-from gradspec.report.summary import cell_text, counted  # noqa: E402
+from gradspec.report.summary import cell_text, state_counts  # noqa: E402
 from gradspec.trial.features import Feature  # noqa: E402
 from tests.conformance.features import FEATURES, RUNNERS  # noqa: E402
 
@@ -66,7 +66,7 @@ def _run(target: str, features: tuple[Feature, ...]) -> dict[str, Any]:
     given = conforming.markers(Options((target,)))
     matrix = conforming.matrix(target, (given,), features, runner=RUNNERS[target])
     cells = [asdict(cell) for cell in matrix.cells]
-    print(f"{target}, {features[0].group}: {counted(matrix)}", flush=True)
+    print(f"{target}, {features[0].group}: {state_counts(matrix)}", flush=True)
     packages = importlib.metadata.packages_distributions()[PACKAGES[target]]
     return {"version": importlib.metadata.version(packages[0]), "cells": cells}
 
@@ -85,7 +85,7 @@ def _sections(known: dict[str, Any]) -> list[str]:
         matrix = conforming.Matrix(target, names, rules, ordered)
         version = max(group["version"] for group in groups.values())
         lines += [f"## {PACKAGES[target]} {version}", "", *_table(matrix), ""]
-        lines += [f"{counted(matrix)}.", "", *_failures(matrix)]
+        lines += [f"{state_counts(matrix)}.", "", *_failures(matrix)]
         missing = [
             g for g in dict.fromkeys(f.group for f in features) if g not in groups
         ]

@@ -107,7 +107,9 @@ def compile_paths(
     _require("jobs", type(jobs) is int and jobs >= 0, "a whole number from 0 on", jobs)
     jobs = jobs or os.cpu_count() or 1
     found = discover(os.fspath(path) for path in chosen)
-    _raise_errors(found.diagnostics + write.hidden(Path(out), options.targets))
+    _raise_errors(
+        found.diagnostics + write.shadowing_folders(Path(out), options.targets)
+    )
     results = run.compile_entries(found.value or (), options, jobs, lambda _: None)
     diagnostics = tuple(d for result in results for d in result.diagnostics)
     _raise_errors(diagnostics)
@@ -248,9 +250,9 @@ def _of_file(path: AnyPath, options: Options) -> FileResult:
 def _of_text(text: str, options: Options) -> FileResult:
     from gradspec.driver import cache
     from gradspec.driver.run import compile_source
-    from gradspec.ir.plain import shelved
+    from gradspec.ir.plain import use_shelf
 
-    with shelved(cache.rules()):
+    with use_shelf(cache.rules()):
         return compile_source(_source(TEXT, text), TEXT, options)[0]
 
 

@@ -44,15 +44,15 @@ def options(kind: type[Any], *names: str) -> Callable[[Command], Command]:
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
-        def filled(**values: Any) -> Any:
+        def call_with_options(**values: Any) -> Any:
             given = {name: values.pop(name) for name in names}
             return command(
                 **values | {into: replace(values.get(into, kind()), **given)}
             )
 
         for name in reversed(names):
-            _option(by_name[name])(filled)
-        return filled
+            _option(by_name[name])(call_with_options)
+        return call_with_options
 
     return decorate
 
@@ -92,7 +92,7 @@ def _targets(
     context: click.Context, parameter: click.Parameter, value: str
 ) -> tuple[str, ...]:
     """``torch,tf`` → both, in a fixed order; ``all`` → every target."""
-    names = _listed(value)
+    names = _names_in(value)
     known = known_targets(names)
     if names == ["all"]:
         return TARGETS
@@ -113,7 +113,7 @@ def _dtypes(
     context: click.Context, parameter: click.Parameter, value: str
 ) -> tuple[str, ...]:
     """``float32,float64`` → both, from the narrowest on."""
-    names = _listed(value)
+    names = _names_in(value)
     for name in names:
         if name not in DTYPES:
             raise click.BadParameter(
@@ -130,7 +130,7 @@ def _codes(
     """``GS434,gs441`` → both, in upper case."""
     from gradspec.report.diagnostics import page
 
-    names = [name.upper() for name in _listed(value)]
+    names = [name.upper() for name in _names_in(value)]
     for name in names:
         if page(name) is None:
             raise click.BadParameter(
@@ -139,7 +139,7 @@ def _codes(
     return tuple(sorted(names))
 
 
-def _listed(value: str) -> list[str]:
+def _names_in(value: str) -> list[str]:
     return [name.strip() for name in value.split(",") if name.strip()]
 
 

@@ -61,14 +61,14 @@ def cli(context: click.Context) -> None:
         raise click.ClickException(f"{fault}") from fault
 
 
-def _watched(command: Callable[..., int]) -> Callable[..., NoReturn]:
+def _with_watch(command: Callable[..., int]) -> Callable[..., NoReturn]:
     """With `--watch` the command runs again whenever a rule file has changed."""
 
     @click.option(
         "--watch", is_flag=True, help="Run again when a file changes, until Ctrl-C."
     )
     @functools.wraps(command)
-    def repeated(paths: tuple[str, ...], watch: bool, **more: Any) -> NoReturn:
+    def repeat(paths: tuple[str, ...], watch: bool, **more: Any) -> NoReturn:
         if not watch:
             sys.exit(command(paths, **more))
         try:
@@ -82,7 +82,7 @@ def _watched(command: Callable[..., int]) -> Callable[..., NoReturn]:
                 raise
         sys.exit(CLEAN)
 
-    return repeated
+    return repeat
 
 
 def _stamps(paths: tuple[str, ...]) -> dict[str, tuple[int, int]]:
@@ -121,7 +121,7 @@ def _stamps(paths: tuple[str, ...]) -> dict[str, tuple[int, int]]:
 @click.option("-v", "--verbose", is_flag=True, help="Print a line per file.")
 @arguments.quiet
 @arguments.style("json", "github")
-@_watched
+@_with_watch
 def compile_command(
     paths: tuple[str, ...],
     options: Options,
@@ -138,7 +138,7 @@ def compile_command(
     from gradspec.report.diagnostics import printable
 
     folder = Path(out)
-    hidden = write.hidden(folder, options.targets)
+    hidden = write.shadowing_folders(folder, options.targets)
     work = _Work("compiling", paths, options, jobs, hidden, verbose)
     files = () if work.failed else run.output_files(work.results)
     work.found += write.foreign(folder, write.beginnings(files))
@@ -180,7 +180,7 @@ def compile_command(
 @arguments.jobs
 @arguments.quiet
 @arguments.style("json", "github")
-@_watched
+@_with_watch
 def check_command(
     paths: tuple[str, ...],
     options: Options,
@@ -341,7 +341,7 @@ def audit_command(
         work.found += fault.diagnostics
     reasons: tuple[Any, ...] = ()
     if explained and not work.failed:
-        why = partial(audits.explained, options, explained)
+        why = partial(audits.rules_with_candidates, options, explained)
         reasons = sum(work.each("explaining", why), ())
     if work.failed:
         work.report((), "text")
@@ -519,13 +519,13 @@ class _Work:
 
     def each(self, what: str, of_file: Callable[[Entry], Outcome[T]]) -> tuple[T, ...]:
         """``of_file`` for every file, in workers as when it is compiled."""
-        from gradspec.driver.run import each_file, gathered
+        from gradspec.driver.run import each_file, gather_outcomes
 
         with _bar(what, len(self.entries)) as progress:
             outcomes = each_file(
                 of_file, self.entries, self.jobs, progress, _is_guarded()
             )
-        outcome = gathered(outcomes)
+        outcome = gather_outcomes(outcomes)
         self.found += outcome.diagnostics
         return outcome.value or ()
 
@@ -583,10 +583,10 @@ def _report(
         for diagnostic in found:
             click.echo(f"{render(diagnostic)}\n", err=True)
         grave = [d.severity.value for d in found]
-        counts = [_counted(grave.count(noun), noun) for noun in ("error", "warning")]
-        counts += [_counted(grave.count("note"), "note")] if "note" in grave else []
+        counts = [_quantity(grave.count(noun), noun) for noun in ("error", "warning")]
+        counts += [_quantity(grave.count("note"), "note")] if "note" in grave else []
         click.echo(", ".join(counts), err=True)
 
 
-def _counted(number: int, noun: str) -> str:
+def _quantity(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"

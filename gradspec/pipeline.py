@@ -14,7 +14,7 @@ from gradspec.checks import second_order
 from gradspec.checks.check import check
 from gradspec.derive.indexed import complete
 from gradspec.diagnostics import Diagnostic, Outcome, error, not_ignored, warning
-from gradspec.ir.plain import remembered
+from gradspec.ir.plain import recall_or_compute
 from gradspec.ir.rule import CheckedRule, Rule, Status
 from gradspec.ir.walk import deep
 from gradspec.lower.lowering import lower
@@ -74,7 +74,9 @@ def check_rule(
     """Rule → CheckedRule: complete, check; with no more effort than the budget."""
     stage = ("check", f"{options.budget!r}", f"{options.order}", f"{options.strict}")
     work = partial(_checked_or_stopped, rule, options, defs)
-    return _heeded(remembered(rule, stage, rule, work, _is_lasting), options.ignored)
+    return _heeded(
+        recall_or_compute(rule, stage, rule, work, _is_lasting), options.ignored
+    )
 
 
 def _heeded(
@@ -207,7 +209,7 @@ def _remembered(rule: CheckedRule, budget: float) -> CheckedRule | Shortage:
         return isinstance(found, CheckedRule)
 
     stage = "stabilise", f"{effort.steps}"
-    return remembered(rule.rule, stage, bare, work, is_lasting)
+    return recall_or_compute(rule.rule, stage, bare, work, is_lasting)
 
 
 def _with_holes(rule: Rule) -> Outcome[CheckedRule]:

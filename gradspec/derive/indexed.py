@@ -68,13 +68,13 @@ from gradspec.ir.rule import (
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import (
     children,
-    evaluated,
+    evaluated_values,
     expand,
     names,
     nodes,
     substitute,
     transform,
-    unguarded,
+    unguarded_references,
     with_children,
 )
 
@@ -590,7 +590,11 @@ def _positions_read(rule: Rule) -> Iterator[_Place]:
     axes = {i.name: i.shape.axes for i in rule.inputs}
     axes |= {let.name: let.axes for let in rule.forward}
     for let in rule.forward:
-        found = unguarded(let.value) if let.name in evaluated(rule) else ()
+        found = (
+            unguarded_references(let.value)
+            if let.name in evaluated_values(rule)
+            else ()
+        )
         for node in found:
             if isinstance(node, Ref):
                 yield from zip(node.indices, axes.get(node.name, ()), strict=True)

@@ -15,8 +15,8 @@ from gradspec.diagnostics import Diagnostic, Outcome
 from gradspec.driver import cache, runners
 from gradspec.driver.cache import FileResult, put
 from gradspec.driver.discover import Entry, read_entry
-from gradspec.driver.run import each_file, gathered
-from gradspec.ir.plain import shelved
+from gradspec.driver.run import each_file, gather_outcomes
+from gradspec.ir.plain import use_shelf
 from gradspec.options import AuditOptions, Options
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def run(
         folder = Path(name)
         tasks = {entry.display: str(number) for number, entry in enumerate(entries)}
         prepare = partial(_cases, folder, options, audit, tasks)
-        prepared = gathered(each_file(prepare, entries, audit.jobs, progress))
+        prepared = gather_outcomes(each_file(prepare, entries, audit.jobs, progress))
         if prepared.diagnostics:
             raise Unmeasured(prepared.diagnostics)
         cases = sum(prepared.value or (), ())
@@ -85,7 +85,7 @@ def steps(entries: Iterable[Entry], options: Options) -> int:
     return len(tuple(entries)) * (1 + len(options.targets))
 
 
-def explained(
+def rules_with_candidates(
     options: Options, rule: str, entry: Entry
 ) -> Outcome[tuple[tuple[CheckedRule, tuple[Tried, ...]], ...]]:
     """The rules of that name with their selected forms and the candidates tried."""
@@ -109,7 +109,7 @@ def _cases(
     """The cases of a file's rules, which have just been compiled."""
     from gradspec.audit.question import Request, prepare
 
-    with shelved(cache.rules()):
+    with use_shelf(cache.rules()):
         rules = tuple(_rules(entry, options, audit.rules))
     cases = (
         prepare(

@@ -21,9 +21,9 @@ from gradspec.diagnostics import Outcome
 from gradspec.driver import cache
 from gradspec.driver.discover import Entry, read_entry
 from gradspec.driver.load import load
-from gradspec.driver.run import bounded, gathered
+from gradspec.driver.run import gather_outcomes, run_within_budget
 from gradspec.ir.expr import Ref
-from gradspec.ir.plain import shelved
+from gradspec.ir.plain import use_shelf
 from gradspec.ir.rule import CheckedRule, Declared, Override, Rule
 from gradspec.ir.unroll import unroll
 from gradspec.ir.walk import names
@@ -72,14 +72,14 @@ def of_file(options: Options, entry: Entry) -> Outcome[tuple[RuleTable, ...]]:
     if source is None or loaded is None or loaded.module is None:
         return Outcome(())
     found = []
-    with shelved(cache.rules()):
+    with use_shelf(cache.rules()):
         for rule in loaded.module.rules:
             line, _ = source.position(rule.name_span.start)
             place = f"{entry.display}:{line}"
             table = partial(_table, place, rule.name, complete(rule), options)
             what = "looking at the boundaries of"
-            found.append(bounded(rule, what, options, table))
-    return gathered(found)
+            found.append(run_within_budget(rule, what, options, table))
+    return gather_outcomes(found)
 
 
 def _table(place: str, name: str, rule: Rule, options: Options) -> RuleTable:
@@ -122,7 +122,7 @@ class _Table:
         return tuple(made.values())
 
     def _line(self, found: Break) -> Line:
-        values = self._emitted(found)
+        values = self._values_by_format(found)
         verdict, code = self._verdict(found, values)
         left, value, right = map(short, (found.left, found.value, found.right))
         before, stated, after = map(short, (found.before, found.stated, found.after))
@@ -160,7 +160,9 @@ class _Table:
 
     # --- what the program gives --------------------------------------------------------
 
-    def _emitted(self, found: Break) -> tuple[dict[str, float], dict[str, float]]:
+    def _values_by_format(
+        self, found: Break
+    ) -> tuple[dict[str, float], dict[str, float]]:
         """The output and the gradient by format; empty at a place that no number
         hits."""
         if found.value.trend is Trend.OUTSIDE:

@@ -33,9 +33,9 @@ from gradspec.driver.workers import Lost
 from gradspec.driver.write import (
     CannotWrite,
     OutputFile,
-    needed,
     read_regular,
     replace_text,
+    required_files,
     write,
 )
 from gradspec.ir import plain
@@ -261,7 +261,7 @@ def too_long(headline: str) -> Diagnostic:
     return error("GS461", headline, help="give it more with `--budget`, or divide it")
 
 
-def lost(display: str, end: Lost) -> Diagnostic:
+def worker_loss(display: str, end: Lost) -> Diagnostic:
     """A file whose worker has ended."""
     if end.is_late:
         return error(
@@ -339,7 +339,7 @@ def import_module(emitted: Emitted) -> ModuleType:
     """The module, from a file that stays, so that tools which read source text find it;
     the same texts give the same module object.
     """
-    runtime = needed(emitted.target, emitted.runtime)
+    runtime = required_files(emitted.target, emitted.runtime)
     content = digest("\0".join([emitted.text, *runtime.values()]))[:16]
     below = Path("modules", f"{emitted.target}_{content}")
     root = (folder() or _own_folder()) / below
@@ -366,7 +366,7 @@ def put(root: Path, emitted: Emitted) -> Path:
     path."""
     texts = {
         emitted.path: emitted.text,
-        **needed(emitted.target, emitted.runtime),
+        **required_files(emitted.target, emitted.runtime),
     }
     write(root, [OutputFile(path, text) for path, text in texts.items()])
     return root / emitted.path

@@ -172,12 +172,12 @@ def _one(path: str) -> Outcome[tuple[Entry, ...]]:
     if not display.isprintable():
         return Outcome((), (_unprintable(display),))
     try:
-        return _named(path, display)
+        return _explicit_entry(path, display)
     except OSError as fault:
         return _unreadable(display, fault)
 
 
-def _named(path: str, display: str) -> Outcome[tuple[Entry, ...]]:
+def _explicit_entry(path: str, display: str) -> Outcome[tuple[Entry, ...]]:
     if Path(path).is_dir():
         entries, found = _walk(path)
         if entries or found:
@@ -205,11 +205,11 @@ def _walk(root: str) -> tuple[tuple[Entry, ...], tuple[Diagnostic, ...]]:
     entries: list[Entry] = []
     found: list[Diagnostic] = []
 
-    def refused(fault: OSError) -> None:
+    def note_unreadable(fault: OSError) -> None:
         folder = Path(os.fsdecode(fault.filename or root)).as_posix()
         found.extend(_unreadable(f"the folder {folder}", fault).diagnostics)
 
-    for folder, below, files in os.walk(root, onerror=refused):
+    for folder, below, files in os.walk(root, onerror=note_unreadable):
         below[:] = sorted(name for name in below if not name.startswith("."))
         for name in sorted(files):
             if name.endswith(SUFFIX) and not name.startswith("."):

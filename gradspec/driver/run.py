@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from gradspec.diagnostics import Diagnostic, Outcome, not_ignored
 from gradspec.driver import cache
-from gradspec.driver.cache import FileResult, lost, row, too_long
+from gradspec.driver.cache import FileResult, row, too_long, worker_loss
 from gradspec.driver.discover import Entry, read_entry, read_imported
 from gradspec.driver.workers import Lost, each
-from gradspec.driver.write import OutputFile, needed, with_packages
-from gradspec.ir.plain import shelved
+from gradspec.driver.write import OutputFile, required_files, with_packages
+from gradspec.ir.plain import use_shelf
 from gradspec.options import Options
 from gradspec.source import Source
 from gradspec.symbolic.limit import Shortage, expendable, limited
@@ -42,10 +42,10 @@ def compile_entry(entry: Entry, options: Options) -> FileResult:
     source = outcome.value
     if source is None:
         return FileResult(entry.display, (), (), outcome.diagnostics)
-    stored = _stored(entry, options)
+    stored = _cached_result(entry, options)
     if stored is not None:
         return stored
-    with shelved(cache.rules()):
+    with use_shelf(cache.rules()):
         result, sources = compile_source(source, entry.below, options)
     if not any(d.code in PASSING for d in result.diagnostics):
         cache.store(source, entry.below, options, result, sources)
@@ -137,7 +137,7 @@ def each_file(
         for number, found in results:
             name = entries[number].display
             if isinstance(found, Lost):
-                done[number] = Outcome(None, (lost(name, found),))
+                done[number] = Outcome(None, (worker_loss(name, found),))
             else:
                 done[number] = found
             progress(name)
@@ -149,14 +149,14 @@ def _in_worker(work: Callable[[Entry], Outcome[T]], entry: Entry) -> Outcome[T]:
     return work(entry)
 
 
-def gathered(outcomes: Iterable[Outcome[T]]) -> Outcome[tuple[T, ...]]:
+def gather_outcomes(outcomes: Iterable[Outcome[T]]) -> Outcome[tuple[T, ...]]:
     """The values and the diagnostics of several outcomes."""
     outcomes = tuple(outcomes)
     values = tuple(o.value for o in outcomes if o.value is not None)
     return Outcome(values, tuple(d for o in outcomes for d in o.diagnostics))
 
 
-def bounded(
+def run_within_budget(
     rule: Rule, what: str, options: Options, work: Callable[[], T]
 ) -> Outcome[T]:
     """The result of ``work`` on a rule; an error if it exceeds the budget."""
@@ -174,7 +174,7 @@ def _divide(entries: tuple[Entry, ...], options: Options, jobs: int) -> None:
     """
     if cache.rules() is None:
         return
-    open_ = [entry for entry in entries if _stored(entry, options) is None]
+    open_ = [entry for entry in entries if _cached_result(entry, options) is None]
     tasks = [(entry, first) for entry in open_ for first in range(jobs)]
     with closing(each(partial(_share, options, jobs), tasks, jobs)) as shares:
         for _ in shares:
@@ -188,19 +188,21 @@ def _share(options: Options, jobs: int, task: tuple[Entry, int]) -> None:
     source = read_entry(entry).value
     if source is not None:
         share = slice(first, None, jobs)
-        with shelved(cache.rules()):
+        with use_shelf(cache.rules()):
             compile_rules(source, entry.below, replace(options, targets=()), share)
 
 
-def _stored(entry: Entry, options: Options) -> FileResult | None:
+def _cached_result(entry: Entry, options: Options) -> FileResult | None:
     """The result from the cache, if nothing that it depends on has changed."""
     source = read_entry(entry).value
 
-    def imported(path: str) -> Source | None:
+    def read_import(path: str) -> Source | None:
         return read_imported(path, entry.root).value
 
     return (
-        None if source is None else cache.load(source, entry.below, options, imported)
+        None
+        if source is None
+        else cache.load(source, entry.below, options, read_import)
     )
 
 
@@ -218,7 +220,7 @@ def output_files(results: Iterable[FileResult]) -> tuple[OutputFile, ...]:
             *(
                 OutputFile(f"{target}/{name}", text)
                 for target, names in sorted(imported.items())
-                for name, text in needed(target, names).items()
+                for name, text in required_files(target, names).items()
             ),
         ]
     )

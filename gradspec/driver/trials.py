@@ -16,8 +16,8 @@ from gradspec.diagnostics import Outcome
 from gradspec.driver import cache, runners
 from gradspec.driver.cache import FileResult, put
 from gradspec.driver.discover import Entry, read_entry
-from gradspec.driver.run import bounded, gathered
-from gradspec.ir.plain import shelved
+from gradspec.driver.run import gather_outcomes, run_within_budget
+from gradspec.ir.plain import use_shelf
 from gradspec.options import Options
 from gradspec.source import Source
 from gradspec.trial.features import TRIALS
@@ -86,7 +86,7 @@ def cases_of(
     source = read_entry(entry).value
     if source is None:
         return Outcome(())
-    with shelved(cache.rules()):
+    with use_shelf(cache.rules()):
         return cases(source, entry.root, options, is_suite)
 
 
@@ -112,7 +112,9 @@ def cases(
         return () if found is None else (found,)
 
     rules = (one.rule for one in checked if one.rule.name in linear)
-    found = gathered(bounded(r, "trying", options, partial(jobs, r)) for r in rules)
+    found = gather_outcomes(
+        run_within_budget(r, "trying", options, partial(jobs, r)) for r in rules
+    )
     return Outcome(sum(found.value or (), ()), found.diagnostics)
 
 

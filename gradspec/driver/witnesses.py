@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gradspec.diagnostics import Outcome
 from gradspec.driver.discover import Entry, read_entry
-from gradspec.driver.run import bounded
+from gradspec.driver.run import run_within_budget
 from gradspec.options import Options
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def of_file(options: Options, entry: Entry) -> Outcome[tuple[tuple[str, Witness]
     found: list[Diagnostic] = []
     for rule in loaded.module.rules:
         work = partial(witnesses, complete(rule))
-        outcome = bounded(rule, "asking SymPy about", options, work)
+        outcome = run_within_budget(rule, "asking SymPy about", options, work)
         found += outcome.diagnostics
         if outcome.value is not None:
             found += outcome.value.diagnostics

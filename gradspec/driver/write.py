@@ -224,7 +224,7 @@ def runtime_files(target: str) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def needed(target: str, names: Iterable[str]) -> dict[str, str]:
+def required_files(target: str, names: Iterable[str]) -> dict[str, str]:
     """The files called ``names``, and those that these import."""
     texts = runtime_files(target)
     found: dict[str, str] = {}
@@ -237,7 +237,7 @@ def needed(target: str, names: Iterable[str]) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def hidden(out: Path, targets: Iterable[str]) -> tuple[Diagnostic, ...]:
+def shadowing_folders(out: Path, targets: Iterable[str]) -> tuple[Diagnostic, ...]:
     """GS614 for an output folder from which Python imports: a target's folder there
     would be found in place of the framework.
     """

@@ -131,7 +131,7 @@ class Expansion:
                 return self._choice(name, indices, position, node)
         place = tuple(int(i.value) for i in indices if isinstance(i, Const))
         if name in self.integers:
-            return self._given(name, place, node.span)
+            return self._element_value(name, place, node.span)
         return Ref(element(name, place), span=node.span)
 
     def _choice(
@@ -145,7 +145,7 @@ class Expansion:
             result = Select(here, self._ref(name, chosen, node), result)
         return result
 
-    def _given(self, name: str, index: Index, span: Span | None) -> Expr:
+    def _element_value(self, name: str, index: Index, span: Span | None) -> Expr:
         value: Nested = self.integers[name]
         for place in index:
             if isinstance(value, int) or not 0 <= place < len(value):
@@ -223,14 +223,14 @@ def smallest(terms: Terms) -> Expr:
 
 
 def log_of_sum(terms: Terms) -> Expr:
-    """As defined, which is the form that proofs like; see also :func:`shifted`."""
+    """As defined, which is the form that proofs like; see also :func:`shifted_logsumexp`."""
     if not terms:
         return _MINUS_INF
     powers: Terms = [(c, fold(Apply("exp", (term,)))) for c, term in terms]
     return fold(Apply("log", (add_up(powers),)))
 
 
-def shifted(terms: Terms) -> Expr:
+def shifted_logsumexp(terms: Terms) -> Expr:
     """``logsumexp`` as it is evaluated: with the largest term taken out."""
     if not terms:
         return _MINUS_INF
@@ -250,7 +250,7 @@ PLAIN: Mapping[str, Join] = {
 }
 """By definition: for derivatives, proofs and exact values."""
 
-EVALUATED: Mapping[str, Join] = {**PLAIN, "logsumexp": shifted}
+EVALUATED: Mapping[str, Join] = {**PLAIN, "logsumexp": shifted_logsumexp}
 """As the targets evaluate them: for measurements in floating point."""
 
 

@@ -55,7 +55,7 @@ def evaluate(expr: Expr, algebra: Algebra, known: Known) -> Value:
         if node.key in known:
             todo.pop()
             continue
-        needed = _needed(node, algebra, known)
+        needed = _needed_parts(node, algebra, known)
         missing = [part for part in needed if part.key not in known]
         if missing:
             todo += reversed(missing)
@@ -65,7 +65,7 @@ def evaluate(expr: Expr, algebra: Algebra, known: Known) -> Value:
     return known[expr.key]
 
 
-def _needed(node: Expr, algebra: Algebra, known: Known) -> tuple[Expr, ...]:
+def _needed_parts(node: Expr, algebra: Algebra, known: Known) -> tuple[Expr, ...]:
     """The parts that a node's value depends on, as far as conditions are known."""
     match node:
         case Apply(op="and" | "or" as op, args=(first, _)):

@@ -60,14 +60,14 @@ class Foreign(Exception):
 def sources(main: rule.Rule) -> tuple[Source, ...]:
     """The source texts of a rule and of all that it calls, its own first."""
     found = {main.source.path: main.source}
-    for called in _called(main):
+    for called in _callees(main):
         found.setdefault(called.source.path, called.source)
     return tuple(found.values())
 
 
 def calls(main: rule.Rule) -> bool:
     """True if it calls another rule."""
-    return next(_called(main), None) is not None
+    return next(_callees(main), None) is not None
 
 
 def frame_of(main: rule.Rule) -> Frame:
@@ -87,11 +87,11 @@ def from_plain(data: Mapping[str, Any], frame: Frame) -> Any:
     the data has another form."""
     reader = _Reader(frame)
     for row in data["nodes"]:
-        reader.nodes.append(reader.made(row))
+        reader.nodes.append(reader.build(row))
     return reader.value(data["top"])
 
 
-def _called(main: rule.Rule) -> Iterator[rule.Rule]:
+def _callees(main: rule.Rule) -> Iterator[rule.Rule]:
     todo: list[object] = [main]
     seen: set[int] = set()
     while todo:
@@ -207,11 +207,11 @@ class _Reader:
             case {"o": int(number)}:
                 return self._sources[number]
             case {"d": _}:
-                return self.made(data)
+                return self.build(data)
             case _:
                 raise ValueError("no data of this module")
 
-    def made(self, row: Any) -> Any:
+    def build(self, row: Any) -> Any:
         name, *parts = row["d"]
         kind = self._classes[name]
         named = zip(_fields_of(kind), map(self.value, parts), strict=True)
@@ -245,7 +245,7 @@ _shelf: ContextVar[Shelf | None] = ContextVar("shelf", default=None)
 
 
 @contextmanager
-def shelved(shelf: Shelf | None) -> Iterator[None]:
+def use_shelf(shelf: Shelf | None) -> Iterator[None]:
     """Context in which results are memoised on ``shelf``."""
     token = _shelf.set(shelf)
     try:
@@ -254,7 +254,7 @@ def shelved(shelf: Shelf | None) -> Iterator[None]:
         _shelf.reset(token)
 
 
-def remembered(
+def recall_or_compute(
     main: Rule,
     stage: tuple[str, ...],
     given: object,

@@ -76,7 +76,7 @@ def unroll(
     is the size of an axis has it from ``sizes``. ``joins`` says how the terms of each
     reduction are written. Raises :class:`OutOfRange`.
     """
-    return unrolled(rule, expansion(rule, sizes, integers, joins))
+    return unroll_by(rule, expansion(rule, sizes, integers, joins))
 
 
 def expansion(
@@ -92,7 +92,7 @@ def expansion(
     return Expansion(axes_of(rule), sizes, given, joins)
 
 
-def unrolled(rule: Rule, by: Expansion) -> Unrolled:
+def unroll_by(rule: Rule, by: Expansion) -> Unrolled:
     """:func:`unroll` with a given expansion, which memoises its results."""
     unrolling = _Unrolling(rule, by)
     scalar = unrolling.run()
@@ -518,7 +518,7 @@ def _fillings(rule: Rule, sizes: Sizes) -> Iterator[Mapping[str, Nested]]:
     together = product(*pools) if few else zip(*pools, strict=False)
     for chosen in together:
         yield {
-            v.name: _nested(values, [extent(a, sizes) for a in v.shape.axes])
+            v.name: _nest(values, [extent(a, sizes) for a in v.shape.axes])
             for (v, _, _), values in zip(pointing, chosen, strict=True)
         }
 
@@ -557,12 +557,12 @@ def _some(size: int, number: int) -> list[tuple[int, ...]]:
     ]
 
 
-def _nested(values: tuple[int, ...], shape: list[int]) -> Nested:
+def _nest(values: tuple[int, ...], shape: list[int]) -> Nested:
     if not shape:
         return values[0]
     step = prod(shape[1:])
     rows = (values[k * step : (k + 1) * step] for k in range(shape[0]))
-    return tuple(_nested(row, shape[1:]) for row in rows)
+    return tuple(_nest(row, shape[1:]) for row in rows)
 
 
 def _has_shift(rule: Rule) -> bool:

@@ -83,11 +83,11 @@ def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
 
 def inline(lets: tuple[Let, ...], expr: Expr) -> Expr:
     """``expr`` with the (elementwise) lets inlined, all the way down."""
-    return substitute(expr, _resolved(lets))
+    return substitute(expr, _resolved_values(lets))
 
 
 @memo(32)
-def _resolved(lets: tuple[Let, ...]) -> Mapping[str, Expr]:
+def _resolved_values(lets: tuple[Let, ...]) -> Mapping[str, Expr]:
     """Each let's value with the earlier ones in place; asked for many expressions over
     the same lets.
     """
@@ -139,7 +139,7 @@ def _is_another(condition: Expr) -> bool:
             return False
 
 
-def unguarded(expr: Expr) -> frozenset[Expr]:
+def unguarded_references(expr: Expr) -> frozenset[Expr]:
     """The references that no choice guards."""
     found: set[Expr] = set()
     seen: set[tuple[Expr, bool]] = set()
@@ -156,7 +156,7 @@ def unguarded(expr: Expr) -> frozenset[Expr]:
     return frozenset(found)
 
 
-def evaluated(rule: Rule) -> frozenset[str]:
+def evaluated_values(rule: Rule) -> frozenset[str]:
     """The forward values that are needed whatever holds; those that nothing else of the
     forward pass uses are.
     """
@@ -165,7 +165,9 @@ def evaluated(rule: Rule) -> frozenset[str]:
     found |= {output.name for output in rule.outputs}
     for let in reversed(rule.forward):
         if let.name in found:
-            found |= {n.name for n in unguarded(let.value) if isinstance(n, Ref)}
+            found |= {
+                n.name for n in unguarded_references(let.value) if isinstance(n, Ref)
+            }
     return frozenset(found)
 
 

@@ -132,7 +132,7 @@ def read_assignment(node: Assignment, body: Body) -> None:
     if node.name in body.made.ambiguous:
         read_value(node, None, body.cx, body.cx.lower)
         return
-    fault = _refused(node, body, tuple(gradients))
+    fault = _refusal(node, body, tuple(gradients))
     if fault is not None:
         code, headline, help = fault
         body.cx.findings.error(code, headline, node.name_span, help=help)
@@ -149,7 +149,7 @@ def read_assignment(node: Assignment, body: Body) -> None:
         _read_local(node, body)
 
 
-def _refused(
+def _refusal(
     node: Assignment, body: Body, gradients: tuple[str, ...]
 ) -> tuple[str, str, str] | None:
     """Code, headline and help if this name cannot be assigned."""

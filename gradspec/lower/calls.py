@@ -44,7 +44,7 @@ def lower_call(node: nodes.Call, cx: Context) -> Value | None:
     callee = cx.library.find(node.function)
     if isinstance(callee, Primitive | None) and _is_reduction(node):
         arguments = [cx.findings.text(arg.span) for arg in node.args]
-        help = _reduced(node.function, node, arguments, cx)
+        help = _reduction_text(node.function, node, arguments, cx)
         headline = (
             f"`{node.function}` of one argument is a reduction, and names its indices"
         )
@@ -244,11 +244,11 @@ def _signature(callee: _Callable) -> str:
     """``clip(x, lo, hi)``, ``swish(x, beta: static = 1)``."""
     parts = [*_parameters(callee)[0]]
     if isinstance(callee, Rule):
-        parts = [_declared(input) for input in callee.inputs]
+        parts = [_parameter_text(input) for input in callee.inputs]
     return f"{callee.name}({', '.join(parts)})"
 
 
-def _declared(input: Input) -> str:
+def _parameter_text(input: Input) -> str:
     kind = input.kind
     text = input.name if kind is Kind.FLOAT else f"{input.name}: {kind.value}"
     return text if input.default is None else f"{text} = {input.default}"
@@ -261,7 +261,9 @@ def _apply(
     node: nodes.Call, row: Primitive, bound: Arguments, cx: Context
 ) -> Value | None:
     args = [
-        _typed(bound[name], Type(type), f"argument `{name}` of `{row.name}`", cx)
+        _value_of_type(
+            bound[name], Type(type), f"argument `{name}` of `{row.name}`", cx
+        )
         for name, type in zip(row.params, row.argument_types, strict=True)
     ]
     sound = tuple(arg for arg in args if arg is not None)
@@ -272,7 +274,9 @@ def _apply(
     return combine(expr, type, *sound)
 
 
-def _typed(node: nodes.Expr, type: Type, purpose: str, cx: Context) -> Value | None:
+def _value_of_type(
+    node: nodes.Expr, type: Type, purpose: str, cx: Context
+) -> Value | None:
     match type:
         case Type.BOOL:
             return cx.condition(node)
@@ -295,14 +299,14 @@ def _inline(
     names = tuple(p.name for p in function.parameters)
     types = dict(zip(names, (a.type for a in sound), strict=True))
     values = dict(zip(names, (a.expr for a in sound), strict=True))
-    expr = _instantiated(function.body, values, node.span)
+    expr = _instantiate(function.body, values, node.span)
     if is_too_large(expr, {}):
         _too_large(node, cx)
         return None
     return combine(expr, type_of(function.body, types.__getitem__), *sound)
 
 
-def _instantiated(body: Expr, values: Mapping[str, Expr], span: Span) -> Expr:
+def _instantiate(body: Expr, values: Mapping[str, Expr], span: Span) -> Expr:
     """``body`` with its parameters replaced; its nodes take the place of the call, for
     the def may stand in another file.
     """
@@ -317,7 +321,7 @@ def _parameter(
     parameter: FunctionParameter, node: nodes.Expr, function: Function, cx: Context
 ) -> Value | None:
     purpose = f"argument `{parameter.name}` of `{function.name}`"
-    value = _typed(node, parameter.type, purpose, cx)
+    value = _value_of_type(node, parameter.type, purpose, cx)
     if value is not None and parameter.is_static:
         return _static(value, node.span, purpose, cx)
     if value is not None and parameter.is_rank_0:
@@ -386,7 +390,7 @@ def _argument(
     if given is None:
         return _default(rule, input, node.span, cx)
     purpose = f"argument `{input.name}` of `{rule.name}`"
-    value = _typed(given, type_of_kind(input.kind), purpose, cx)
+    value = _value_of_type(given, type_of_kind(input.kind), purpose, cx)
     if value is None:
         return None
     if input.kind.is_static:
@@ -500,7 +504,7 @@ def _call_help(node: nodes.Call, cx: Context) -> str:
             arguments = [own, *arguments]
         name = node.output
     if name in REDUCTIONS:
-        return _reduced(name, node, arguments, cx)
+        return _reduction_text(name, node, arguments, cx)
     if name in ("stop_gradient", "detach"):
         return STOPPING
     if name in _HABITS:
@@ -546,7 +550,9 @@ def _element(cx: Context, name: str) -> str:
     return f"{name}[{indices}]" if axes else name
 
 
-def _reduced(name: str, node: nodes.Call, arguments: Sequence[str], cx: Context) -> str:
+def _reduction_text(
+    name: str, node: nodes.Call, arguments: Sequence[str], cx: Context
+) -> str:
     """``sum(exp(x[j]))`` → ``sum(exp(x[j]) for j)``"""
     example = f"a reduction names its indices: `{name}(x[i] for i)`"
     if not arguments:
@@ -572,4 +578,6 @@ def _unbound(expr: nodes.Expr, cx: Context) -> Sequence[str]:
         if isinstance(index, nodes.Name)
     }
     scope = cx.scope
-    return sorted(n for n in names if scope.index(n) is None and n not in scope.known())
+    return sorted(
+        n for n in names if scope.index(n) is None and n not in scope.known_names()
+    )

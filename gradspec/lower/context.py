@@ -114,7 +114,7 @@ class Scope:
             candidate, number = f"{name}{number}", number + 1
         return candidate
 
-    def known(self) -> tuple[str, ...]:
+    def known_names(self) -> tuple[str, ...]:
         """The names that can be used here, for suggestions."""
         return (*self.variables, *(b.name for b in self.indices), *self.sizes)
 

@@ -62,7 +62,7 @@ def report_unknown(
             hidden.code, hidden.headline, span, label=hidden.label, help=hidden.help
         )
         return
-    help = _name_help(name, cx) or near(name, (*cx.scope.known(), *CONSTANTS))
+    help = _name_help(name, cx) or near(name, (*cx.scope.known_names(), *CONSTANTS))
     if cx.is_function and not help:
         help = "a def sees its own parameters only: give it the value as an argument"
     elif is_function(name) and not (is_indexed and help):
@@ -388,7 +388,7 @@ def lower_expression(node: nodes.Expr, cx: Context) -> Value | None:
             assert_never(node)
 
 
-def applied(op: str, span: Span, *args: Value) -> Value:
+def apply_primitive(op: str, span: Span, *args: Value) -> Value:
     """A primitive over values of the right types."""
     expr = Apply(op, tuple(a.expr for a in args), span=span)
     return combine(
@@ -399,14 +399,14 @@ def applied(op: str, span: Span, *args: Value) -> Value:
 def _unary(node: nodes.Unary, cx: Context) -> Value | None:
     if node.op == "not":
         truth = cx.condition(node.operand)
-        return truth and applied("not", node.span, truth)
+        return truth and apply_primitive("not", node.span, truth)
     value = cx.number(node.operand)
     if value is None or node.op == "+":
         return value
     if isinstance(node.operand, nodes.Number) and isinstance(value.expr, Const):
         literal = Const(-value.expr.value, span=node.span)
         return combine(literal, value.type, value)
-    return applied("neg", node.span, value)
+    return apply_primitive("neg", node.span, value)
 
 
 def _binary(node: nodes.Binary, cx: Context) -> Value | None:
@@ -420,7 +420,7 @@ def _binary(node: nodes.Binary, cx: Context) -> Value | None:
     for link in reversed(chain):
         right = cx.number(link.right)
         if value is not None and right is not None:
-            value = applied(BINARY[link.op], link.span, value, right)
+            value = apply_primitive(BINARY[link.op], link.span, value, right)
         else:
             value = None
     return value
@@ -454,21 +454,23 @@ def _link(
     tie_compared((left.expr, right.expr), cx)
     first = cx.require_number(left, sides[0].span)
     second = cx.require_number(right, sides[1].span)
-    return first and second and applied(BINARY[op], span, first, second)
+    return first and second and apply_primitive(BINARY[op], span, first, second)
 
 
 def _same_truth(op: str, left: Value, right: Value, span: Span) -> Value:
     """``a == b`` of conditions, in logic: comparison is for numbers."""
-    other = applied("not", span, right)
+    other = apply_primitive("not", span, right)
     with_left, without = (right, other) if op == "==" else (other, right)
     return _choose(left, with_left, without, span)
 
 
 def _choose(condition: Value, then: Value, otherwise: Value, span: Span) -> Value:
     """A choice between conditions, in logic."""
-    refused = applied("not", span, condition)
-    taken = applied("and", span, condition, then)
-    return applied("or", span, taken, applied("and", span, refused, otherwise))
+    refused = apply_primitive("not", span, condition)
+    taken = apply_primitive("and", span, condition, then)
+    return apply_primitive(
+        "or", span, taken, apply_primitive("and", span, refused, otherwise)
+    )
 
 
 def _join(op: str, values: list[Value | None], span: Span) -> Value | None:
@@ -477,7 +479,7 @@ def _join(op: str, values: list[Value | None], span: Span) -> Value | None:
         return None
     result = sound[0]
     for value in sound[1:]:
-        result = applied(op, span, result, value)
+        result = apply_primitive(op, span, result, value)
     return result
 
 
@@ -488,7 +490,7 @@ def _conditional(node: nodes.Conditional, cx: Context) -> Value | None:
     known = len(cx.scope.compared)
     while isinstance(last, nodes.Conditional):
         condition = cx.condition(last.condition)
-        cx.scope.compared += _compared(condition)
+        cx.scope.compared += _compared_pairs(condition)
         arms.append((last, condition, cx.lower(last.then)))
         last = last.otherwise
     result = cx.lower(last)
@@ -501,7 +503,7 @@ def _conditional(node: nodes.Conditional, cx: Context) -> Value | None:
     return result
 
 
-def _compared(condition: Value | None) -> Iterator[tuple[Expr, Expr]]:
+def _compared_pairs(condition: Value | None) -> Iterator[tuple[Expr, Expr]]:
     for node in expr_nodes(condition.expr) if condition else ():
         if isinstance(node, Apply) and node.op in ("lt", "le", "gt", "ge"):
             yield node.args[0], node.args[1]

@@ -253,7 +253,9 @@ def _check_params(
 # --- axes ----------------------------------------------------------------------------
 
 
-def _placed(parameters: Parameters) -> Iterator[tuple[nodes.Parameter, Axis, Span]]:
+def _placed_axes(
+    parameters: Parameters,
+) -> Iterator[tuple[nodes.Parameter, Axis, Span]]:
     """The axes of parameters, with their places."""
     for parameter in parameters:
         if parameter.axes is not None:
@@ -264,7 +266,7 @@ def _placed(parameters: Parameters) -> Iterator[tuple[nodes.Parameter, Axis, Spa
 def _sizes(parameters: Parameters) -> dict[str, Span]:
     """The named axes and their first places."""
     found: dict[str, Span] = {}
-    for _, axis, place in _placed(parameters):
+    for _, axis, place in _placed_axes(parameters):
         if isinstance(axis, str):
             found.setdefault(axis, place)
     return found
@@ -281,7 +283,7 @@ def _check_axes(
         if variable.name in named and variable.kind is not Kind.STATIC_INT:
             what = f"an axis has the name of the variable `{variable.name}`"
             _bad_axis(what, named[variable.name], findings)
-    for _, axis, place in _placed(parameters):
+    for _, axis, place in _placed_axes(parameters):
         if isinstance(axis, int) and axis < 1:
             _bad_axis(f"an axis of size {axis} has no elements", place, findings)
 
@@ -302,9 +304,9 @@ def _check_output_axes(
     findings: Findings,
 ) -> None:
     """The size of every axis of an output is known from an input, or is a static."""
-    known = [axis for _, axis, _ in _placed(inputs)]
+    known = [axis for _, axis, _ in _placed_axes(inputs)]
     known += [i.name for i in made if i.kind is Kind.STATIC_INT]
-    for parameter, axis, place in _placed(outputs):
+    for parameter, axis, place in _placed_axes(outputs):
         if isinstance(axis, str) and axis not in known:
             findings.error(
                 "GS243",

@@ -178,14 +178,14 @@ def _import(
         for name in item.names:
             first = places.setdefault(name.id, name.span)
             if first is name.span:
-                made[name.id] = _imported(name, item, origin, findings)
+                made[name.id] = _import_item(name, item, origin, findings)
             else:
                 help = "remove one of the two"
                 findings.twice("GS204", name, first, "imported", help)
     return made
 
 
-def _imported(
+def _import_item(
     name: nodes.Name,
     item: nodes.Import,
     origin: LoweredModule | None,

@@ -38,7 +38,7 @@ _Text = tuple[str, int]
 def expression(expr: nodes.Expr) -> str:
     """The LaTeX of an expression."""
     with deep():
-        return _spelled(expr)[0]
+        return _spelling(expr)[0]
 
 
 def assignment(
@@ -46,14 +46,14 @@ def assignment(
 ) -> str:
     """``y_{i} = …``"""
     with deep():
-        return f"{_indexed(target, indices or ())} = {_spelled(value)[0]}"
+        return f"{_with_indices(target, indices or ())} = {_spelling(value)[0]}"
 
 
 def function(definition: nodes.FunctionDef) -> str:
     """``\\sigma\\left(t\\right) = …``"""
-    parameters = _bracketed(_comma_list(each.id for each in definition.parameters))
+    parameters = _in_brackets(_comma_list(each.id for each in definition.parameters))
     with deep():
-        value = _spelled(definition.value)[0]
+        value = _spelling(definition.value)[0]
     return f"{_function(definition.name, None)}{parameters} = {value}"
 
 
@@ -76,15 +76,15 @@ def name(text: str) -> str:
 
 
 def _at(expr: nodes.Expr, tightness: int) -> str:
-    text, own = _spelled(expr)
-    return text if own >= tightness else _bracketed(text)
+    text, own = _spelling(expr)
+    return text if own >= tightness else _in_brackets(text)
 
 
-def _bracketed(text: str) -> str:
+def _in_brackets(text: str) -> str:
     return rf"\left({text}\right)"
 
 
-def _spelled(expr: nodes.Expr) -> _Text:
+def _spelling(expr: nodes.Expr) -> _Text:
     match expr:
         case nodes.Number():
             return _number(expr)
@@ -93,11 +93,11 @@ def _spelled(expr: nodes.Expr) -> _Text:
         case nodes.Name(text):
             return name(text), _ATOM
         case nodes.Indexed(text, indices):
-            return _indexed(text, indices), _ATOM
+            return _with_indices(text, indices), _ATOM
         case nodes.Unary("not", operand):
             return rf"\lnot {_at(operand, _COMPARE + 1)}", _NOT
         case nodes.Unary(op, operand):
-            part = _spelled(operand)
+            part = _spelling(operand)
             return op + _second(part, _OPEN), _OPEN if part[1] == _OPEN else _SIGN
         case nodes.Binary():
             return _binary(expr)
@@ -128,25 +128,25 @@ def _number(number: nodes.Number) -> _Text:
     )
 
 
-def _indexed(text: str, indices: tuple[nodes.Expr, ...]) -> str:
+def _with_indices(text: str, indices: tuple[nodes.Expr, ...]) -> str:
     base = name(text)
     if not indices:
         return base
     base = f"{{{base}}}" if "_{" in base else base
-    return f"{base}_{{{', '.join(_spelled(index)[0] for index in indices)}}}"
+    return f"{base}_{{{', '.join(_spelling(index)[0] for index in indices)}}}"
 
 
 def _binary(expr: nodes.Binary) -> _Text:
     left, right = expr.left, expr.right
     match expr.op:
         case "+" | "-" as op:
-            return f"{_at(left, _SUM)} {op} {_second(_spelled(right), _OPEN)}", _SUM
+            return f"{_at(left, _SUM)} {op} {_second(_spelling(right), _OPEN)}", _SUM
         case "*":
             return _product(left, right)
         case "/":
-            return rf"\frac{{{_spelled(left)[0]}}}{{{_spelled(right)[0]}}}", _POWER
+            return rf"\frac{{{_spelling(left)[0]}}}{{{_spelling(right)[0]}}}", _POWER
         case "%":
-            text = _second(_spelled(right), _PRODUCT + 1)
+            text = _second(_spelling(right), _PRODUCT + 1)
             return rf"{_at(left, _PRODUCT)} \bmod {text}", _PRODUCT
         case _:
             return _power(left, right)
@@ -156,12 +156,12 @@ def _second(operand: _Text, tightness: int) -> str:
     """The operand after an operator: in brackets too if it begins with a sign."""
     text, own = operand
     is_bare = own >= tightness and not text.startswith(("-", "+"))
-    return text if is_bare else _bracketed(text)
+    return text if is_bare else _in_brackets(text)
 
 
 def _product(left: nodes.Expr, right: nodes.Expr) -> _Text:
     is_open = isinstance(right, nodes.Comprehension)
-    factor = _second(_spelled(right), _OPEN if is_open else _PRODUCT + 1)
+    factor = _second(_spelling(right), _OPEN if is_open else _PRODUCT + 1)
     is_number = isinstance(left, nodes.Number) and factor.startswith(r"\frac")
     sign = r"\cdot" if is_number or factor[0] in ".0123456789" else r"\,"
     return f"{_at(left, _PRODUCT)} {sign} {factor}", _OPEN if is_open else _PRODUCT
@@ -169,13 +169,13 @@ def _product(left: nodes.Expr, right: nodes.Expr) -> _Text:
 
 def _power(base: nodes.Expr, exponent: nodes.Expr) -> _Text:
     """``\\tanh^{2}\\left(x\\right)`` of a function that has a name of its own."""
-    raised = f"^{{{_spelled(exponent)[0]}}}"
+    raised = f"^{{{_spelling(exponent)[0]}}}"
     is_number = isinstance(exponent, nodes.Number)
     match base:
         case nodes.Call(name, None, (part,), ()) if is_number and _NAMED.fullmatch(
             name
         ):
-            argument = _bracketed(_spelled(part)[0])
+            argument = _in_brackets(_spelling(part)[0])
             return f"{_function(name, None)}{raised}{argument}", _POWER
     return _at(base, _ATOM) + raised, _POWER
 
@@ -183,10 +183,10 @@ def _power(base: nodes.Expr, exponent: nodes.Expr) -> _Text:
 def _cases(expr: nodes.Expr) -> str:
     rows = []
     while isinstance(expr, nodes.Conditional):
-        condition = _spelled(expr.condition)[0]
-        rows.append(rf"{_spelled(expr.then)[0]} & \text{{if }} {condition}")
+        condition = _spelling(expr.condition)[0]
+        rows.append(rf"{_spelling(expr.then)[0]} & \text{{if }} {condition}")
         expr = expr.otherwise
-    rows.append(rf"{_spelled(expr)[0]} & \text{{otherwise}}")
+    rows.append(rf"{_spelling(expr)[0]} & \text{{otherwise}}")
     lines = r" \\ ".join(rows)
     return rf"\begin{{cases}} {lines} \end{{cases}}"
 
@@ -194,13 +194,13 @@ def _cases(expr: nodes.Expr) -> str:
 def _call(call: nodes.Call) -> _Text:
     function = call.function
     if call.output is None and not call.keywords and len(call.args) == 1:
-        (argument,) = map(_spelled, call.args)
+        (argument,) = map(_spelling, call.args)
         if function == "exp":
             return f"e^{{{argument[0]}}}", _POWER
         if function in _AROUND:
             opened, closed = _AROUND[function]
             return f"{opened}{argument[0]}{closed}", _ATOM
-    return f"{_function(function, call.output)}{_bracketed(_arguments(call))}", _ATOM
+    return f"{_function(function, call.output)}{_in_brackets(_arguments(call))}", _ATOM
 
 
 def _function(function: str, output: str | None) -> str:
@@ -216,16 +216,18 @@ def _function(function: str, output: str | None) -> str:
 
 
 def _arguments(call: nodes.Call) -> str:
-    named = (f"{name(word.name)} = {_spelled(word.value)[0]}" for word in call.keywords)
-    return ", ".join([*(_spelled(arg)[0] for arg in call.args), *named])
+    named = (
+        f"{name(word.name)} = {_spelling(word.value)[0]}" for word in call.keywords
+    )
+    return ", ".join([*(_spelling(arg)[0] for arg in call.args), *named])
 
 
 def _over_indices(expr: nodes.Comprehension) -> str:
     over = _comma_list(index.id for index in expr.indices)
     if expr.condition is not None:
-        over += rf" \,:\, {_spelled(expr.condition)[0]}"
+        over += rf" \,:\, {_spelling(expr.condition)[0]}"
     op = _OVER_INDICES.get(expr.op) or rf"\operatorname*{{{expr.op}}}"
-    return f"{op}_{{{over}}} {_second(_spelled(expr.body), _OPEN)}"
+    return f"{op}_{{{over}}} {_second(_spelling(expr.body), _OPEN)}"
 
 
 def _comma_list(names: Iterable[str]) -> str:

@@ -26,7 +26,7 @@ from gradspec.driver import cache
 from gradspec.driver.cache import import_module, row
 from gradspec.driver.run import compile_rules
 from gradspec.ir.expr import show
-from gradspec.ir.plain import shelved
+from gradspec.ir.plain import use_shelf
 from gradspec.ir.rule import CheckedRule, Declared, Derived, Override, Rule, Status
 from gradspec.notebook import latex
 from gradspec.notebook.plot import give_plots
@@ -188,7 +188,7 @@ def _gradients(
         said = f'<span style="color: {_COLOURS.get(verdict.status)}">{said}</span>'
         match entry:
             case Derived():
-                yield _derived(checked.rule, name, entry), said
+                yield _derived_line(checked.rule, name, entry), said
             case Declared():
                 yield written[name], said
             case Override(reason=reason):
@@ -196,7 +196,7 @@ def _gradients(
                 yield written[name], f"{said}: <code {_WORDS}>{because}</code>"
 
 
-def _derived(rule: Rule, name: str, entry: Derived) -> str:
+def _derived_line(rule: Rule, name: str, entry: Derived) -> str:
     indices = tuple(parse_expression(index) for index in entry.indices)
     text = show(shortest(rule, name.removeprefix("d"), (entry.value,), show))
     try:
@@ -235,7 +235,11 @@ def run_cell(shell: Any, line: str, cell: str) -> CellOutput | None:
     except ValueError as fault:
         click.echo(f"%%{MAGIC}: {fault}", err=True)
         return None
-    return None if not isinstance(options, Options) else _compiled(shell, options, cell)
+    return (
+        None
+        if not isinstance(options, Options)
+        else _compile_cell(shell, options, cell)
+    )
 
 
 @click.command(add_help_option=True)
@@ -252,10 +256,10 @@ def _options(target: str, options: Options) -> Options:
     return replace(options, targets=(target,))
 
 
-def _compiled(shell: Any, options: Options, cell: str) -> CellOutput:
+def _compile_cell(shell: Any, options: Options, cell: str) -> CellOutput:
     (target,) = options.targets
     text = f"\n{cell}"  # lines count from that of the magic, as the notebook shows them
-    with shelved(cache.rules()):
+    with use_shelf(cache.rules()):
         compiled, _ = compile_rules(Source(_FILE, text), _FILE, options)
     names: dict[str, Any] = {}
     for emitted in compiled.modules:

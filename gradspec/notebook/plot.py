@@ -61,7 +61,7 @@ def plot(
 ) -> Any:
     """Draw the outputs of a rule and their gradients; see `gradspec.plot`."""
     definition = _definition(rule)
-    declared = _declared(definition)
+    declared = _declaration(definition)
     variable = _variable(declared, over, inputs)
     call = _call(rule, declared, variable, inputs, definition.outputs)
     points = _points(between, _domain(declared, variable, call.given))
@@ -134,7 +134,7 @@ def _definition(function: Function) -> nodes.RuleDef:
     return definition
 
 
-def _declared(definition: nodes.RuleDef) -> Rule:
+def _declaration(definition: nodes.RuleDef) -> Rule:
     """The rule with its inputs and assumptions, and 0 for a formula: the functions that
     formulas call are not in the docstring. If an assumption contains a call, all are
     dropped.

@@ -95,7 +95,7 @@ class _Closing:
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
         self.constants = _constants(rule)
-        self.evaluated = walk.evaluated(rule)
+        self.evaluated = walk.evaluated_values(rule)
         self.types = _types(rule, self.constants)
         tensors = rule.tensor_inputs
         floats = [i.name for i in tensors if i.kind in (Kind.FLOAT, Kind.NOGRAD)]

@@ -57,7 +57,7 @@ def array_of(
     value = spelled_out(_separate(value))
     value = regrouped(value, tensors)
     sizes = dict(zip(indices, map(size_of, axes), strict=True)) | _bound_sizes(value)
-    unguarded = frozenset[ir.Expr]() if is_guarded else walk.unguarded(value)
+    unguarded = frozenset[ir.Expr]() if is_guarded else walk.unguarded_references(value)
     translation = Translation(
         view, types, like, tuple(indices), sizes, unguarded, held, sums.SUMMATIONS
     )

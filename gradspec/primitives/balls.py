@@ -24,7 +24,7 @@ def number(like: Ball, value: int) -> Ball:
     return like.__class__(value)
 
 
-def undefined(like: Ball) -> Ball:
+def undefined_like(like: Ball) -> Ball:
     return like.__class__.nan()
 
 
@@ -33,7 +33,7 @@ def power(x: Ball, y: Ball) -> Ball:
     if x.is_zero():
         if y.is_zero():
             return number(x, 1)
-        return number(x, 0) if y > 0 else undefined(x)
+        return number(x, 0) if y > 0 else undefined_like(x)
     return x**y
 
 
@@ -63,13 +63,13 @@ def logaddexp(x: Ball, y: Ball) -> Ball:
 
 def xlogy(x: Ball, y: Ball) -> Ball:
     if x.is_zero():
-        return x if y >= 0 else undefined(x)
+        return x if y >= 0 else undefined_like(x)
     return x * y.log()
 
 
 def xlog1py(x: Ball, y: Ball) -> Ball:
     if x.is_zero():
-        return x if y >= -1 else undefined(x)
+        return x if y >= -1 else undefined_like(x)
     return x * y.log1p()
 
 

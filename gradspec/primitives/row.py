@@ -179,7 +179,7 @@ class Primitive:
         return self.types or ("real",) * len(self.params)
 
 
-def named(name: str, **known: Any) -> Primitive:
+def same_named_row(name: str, **known: Any) -> Primitive:
     """A row of ``x`` whose enclosure, SymPy function and, unless ``known`` gives another,
     power series have its own name."""
     method = methodcaller(name)

@@ -12,7 +12,7 @@ from gradspec.primitives.row import (
     Primitive,
     Template,
     calls,
-    named,
+    same_named_row,
 )
 
 
@@ -60,7 +60,7 @@ _ROOTS = (
         source="1 / x",
         spellings=dict.fromkeys(TARGETS, Expand("1 / x")),
     ),
-    named(
+    same_named_row(
         "sqrt",
         partials=("0.5 / out",),
         domain="x >= 0",

@@ -11,7 +11,7 @@ from gradspec.primitives.row import (
     Primitive,
     Template,
     calls,
-    named,
+    same_named_row,
 )
 
 
@@ -38,7 +38,7 @@ def _zero_wins(np: Any, x: Any, factor: Any) -> Any:
 
 
 _EXPONENTIALS = (
-    named(
+    same_named_row(
         "exp",
         partials=("out",),
         bounds=("0", ""),
@@ -108,7 +108,7 @@ _EXPONENTIALS = (
 )
 
 _LOGARITHMS = (
-    named(
+    same_named_row(
         "log",
         partials=("1 / x",),
         domain="x > 0",
@@ -285,7 +285,7 @@ _PRODUCTS = (
 )
 
 _CIRCULAR = (
-    named(
+    same_named_row(
         "sin",
         partials=("cos(x)",),
         symmetry="odd",
@@ -295,7 +295,7 @@ _CIRCULAR = (
         source="DLMF 4.14.1",
         spellings=calls(1, "np.sin", "torch.sin", "tf.sin", "math.sin"),
     ),
-    named(
+    same_named_row(
         "cos",
         partials=("-sin(x)",),
         symmetry="even",
@@ -305,7 +305,7 @@ _CIRCULAR = (
         source="DLMF 4.14.2",
         spellings=calls(1, "np.cos", "torch.cos", "tf.cos", "math.cos"),
     ),
-    named(
+    same_named_row(
         "tan",
         meaning="sin(x) / cos(x)",
         partials=("1 + square(out)",),
@@ -358,7 +358,7 @@ _CIRCULAR = (
 )
 
 _INVERSE_CIRCULAR = (
-    named(
+    same_named_row(
         "asin",
         partials=("rsqrt((1 - x) * (1 + x))",),  # 1 - x**2 cancels near 1
         domain="-1 <= x and x <= 1",
@@ -368,7 +368,7 @@ _INVERSE_CIRCULAR = (
         source="DLMF 4.23(ii)",
         spellings=calls(1, "np.arcsin", "torch.asin", "tf.asin", "math.asin", "asin"),
     ),
-    named(
+    same_named_row(
         "acos",
         partials=("-rsqrt((1 - x) * (1 + x))",),
         domain="-1 <= x and x <= 1",
@@ -377,7 +377,7 @@ _INVERSE_CIRCULAR = (
         source="DLMF 4.23(ii)",
         spellings=calls(1, "np.arccos", "torch.acos", "tf.acos", "math.acos"),
     ),
-    named(
+    same_named_row(
         "atan",
         partials=("1 / (1 + square(x))",),
         symmetry="odd",
@@ -401,7 +401,7 @@ _INVERSE_CIRCULAR = (
 )
 
 _HYPERBOLIC = (
-    named(
+    same_named_row(
         "sinh",
         meaning="(exp(x) - exp(-x)) / 2",
         partials=("cosh(x)",),
@@ -413,7 +413,7 @@ _HYPERBOLIC = (
         source="DLMF 4.28.1",
         spellings=calls(1, "np.sinh", "torch.sinh", "tf.sinh", "math.sinh", "sinh"),
     ),
-    named(
+    same_named_row(
         "cosh",
         meaning="(exp(x) + exp(-x)) / 2",
         partials=("sinh(x)",),
@@ -427,7 +427,7 @@ _HYPERBOLIC = (
         spellings=calls(1, "np.cosh", "torch.cosh", "tf.cosh", "math.cosh", "cosh"),
     ),
     # 1 - out**2 is 0 for |x| > 9 in float32; sigmoid loses nothing in either tail.
-    named(
+    same_named_row(
         "tanh",
         meaning="sinh(x) / cosh(x)",
         partials=("4 * sigmoid(2 * x) * sigmoid(-2 * x)",),
@@ -441,7 +441,7 @@ _HYPERBOLIC = (
         source="DLMF 4.28.4; derivative 4.34.10 through exponentials",
         spellings=calls(1, "np.tanh", "torch.tanh", "tf.tanh", "math.tanh", "tanh"),
     ),
-    named(
+    same_named_row(
         "asinh",
         meaning="log(x + sqrt(x * x + 1))",
         partials=("1 / hypot(x, 1)",),
@@ -453,7 +453,7 @@ _HYPERBOLIC = (
         source="DLMF 4.37.16",
         spellings=calls(1, "np.arcsinh", "torch.asinh", "tf.asinh", "math.asinh"),
     ),
-    named(
+    same_named_row(
         "acosh",
         meaning="log(x + sqrt(x * x - 1))",
         partials=("rsqrt(x - 1) * rsqrt(x + 1)",),  # x**2 - 1 cancels and overflows
@@ -464,7 +464,7 @@ _HYPERBOLIC = (
         source="DLMF 4.37.19",
         spellings=calls(1, "np.arccosh", "torch.acosh", "tf.acosh", "math.acosh"),
     ),
-    named(
+    same_named_row(
         "atanh",
         meaning="log((1 + x) / (1 - x)) / 2",
         partials=("1 / ((1 - x) * (1 + x))",),

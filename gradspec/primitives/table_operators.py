@@ -299,7 +299,7 @@ NAMELESS = (
         source="IEEE 754-2019, 9.6: the minimum of a number and the largest is the number",
         spellings={
             **dict.fromkeys(("numpy", "torch", "tf"), Expand("x")),
-            "jax": Runtime("rounded"),
+            "jax": Runtime("round_before_use"),
         },
     ),
     Primitive(

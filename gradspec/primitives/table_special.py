@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradspec.primitives import balls
-from gradspec.primitives.row import Primitive, call, calls, everywhere, named
+from gradspec.primitives.row import Primitive, call, calls, everywhere, same_named_row
 
 
 def _by_libm(np: Any, function: Callable[[float], float], x: Any) -> Any:
@@ -17,7 +17,7 @@ def _by_libm(np: Any, function: Callable[[float], float], x: Any) -> Any:
 
 
 _ERROR = (
-    named(
+    same_named_row(
         "erf",
         partials=("2 / sqrt(pi) * exp(-square(x))",),
         symmetry="odd",
@@ -64,7 +64,7 @@ _ERROR = (
         source="DLMF 7.18.2: twice a repeated integral of erfc, scaled",
         notes="the derivative of erfcx, without the cancellation for large x",
     ),
-    named(
+    same_named_row(
         "erfinv",
         partials=("erfinv_slope(x)",),
         domain="-1 < x and x < 1",
@@ -75,7 +75,7 @@ _ERROR = (
         source="DLMF 7.17(i)",
         spellings=calls(1, "erfinv", "torch.erfinv", "erfinv", jax="erfinv"),
     ),
-    named(
+    same_named_row(
         "erfcinv",
         meaning="erfinv(1 - x)",
         partials=("erfcinv_slope(x)",),
@@ -185,7 +185,7 @@ _GAMMA = (
             1, "lgamma", "torch.lgamma", "tf.math.lgamma", "math.lgamma", "lgamma"
         ),
     ),
-    named(
+    same_named_row(
         "gamma",
         partials=("out * digamma(x)",),
         domain="x > 0 or x != floor(x)",
@@ -195,7 +195,7 @@ _GAMMA = (
         spellings={**everywhere("gamma"), "python": call(1, "math.gamma")},
     ),
     # The derivative on the left by reflection: polygamma is that of the right half.
-    named(
+    same_named_row(
         "digamma",
         partials=(
             "polygamma(1, x) if x > 0 else square(pi / sinpi(x)) - polygamma(1, 1 - x)",

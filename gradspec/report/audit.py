@@ -18,7 +18,7 @@ import click
 from gradspec.diagnostics import Diagnostic
 from gradspec.driver import write
 from gradspec.options import AuditOptions
-from gradspec.report.streams import aligned, styled
+from gradspec.report.streams import align_columns, style_cells
 
 if TYPE_CHECKING:
     from gradspec.audit.measure import Measure, Spot
@@ -155,16 +155,16 @@ def _tell_tried(tried: Tried) -> None:
         return
     click.echo(f"  tried for {show(written.form)}:")
     click.echo(f"    {len(tried.measured)} candidates were measured in both formats")
-    click.echo(f"    as written: {_scored(written)}; selected: {_scored(selected)}")
+    click.echo(f"    as written: {_score(written)}; selected: {_score(selected)}")
     ranked = sorted(tried.measured, key=lambda candidate: candidate.faults)
     for candidate in ranked[:_RIVALS]:
         text = show(candidate.form)
         mark = "*" if candidate is selected else " "
         short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-        click.echo(f"   {mark} {_scored(candidate):>34}  {short}")
+        click.echo(f"   {mark} {_score(candidate):>34}  {short}")
 
 
-def _scored(candidate: Candidate) -> str:
+def _score(candidate: Candidate) -> str:
     """``3 bad points, else up to 1.2 tolerances``."""
     bad = sum(score.bad for score in candidate.scores)
     worst = max(score.worst for score in candidate.scores)
@@ -217,13 +217,13 @@ _LEGEND = (
 def _table(lines: list[Row]) -> str:
     above = [name for side in _SIDES for name in (side, "", "", "")]
     heads = ("rule", "", "target", "format", *(_FIGURES * len(_SIDES)))
-    rows = [styled(row, bold=True) for row in (("", "", "", "", *above), heads)]
+    rows = [style_cells(row, bold=True) for row in (("", "", "", "", *above), heads)]
     before = ""
     for line in lines:
         rule = "" if line.emitted.rule == before else line.emitted.rule
         before = line.emitted.rule
         rows.append([rule, *_cells(line)])
-    return aligned(rows, 4)
+    return align_columns(rows, 4)
 
 
 def _cells(line: Row) -> Iterator[str]:
@@ -236,12 +236,12 @@ def _cells(line: Row) -> Iterator[str]:
 def _figures(finding: Finding) -> Iterator[str]:
     bad = finding.whole.bad
     yield click.style(f"{bad}", fg="red") if bad else "0"
-    yield _graded(finding.core.worst)
-    yield _graded(finding.whole.worst)
+    yield _grade(finding.core.worst)
+    yield _grade(finding.whole.worst)
     yield click.style(figure(finding.core.ulp), dim=True)
 
 
-def _graded(value: float) -> str:
+def _grade(value: float) -> str:
     return click.style(figure(value), fg="green" if value <= 4 else "red")
 
 
@@ -387,15 +387,15 @@ def _columns(findings: list[Finding]) -> Iterator[tuple[str, list[str]]]:
         yield f"{finding.name} truth rest", _numbers(finding.truth.low)
         yield f"{finding.name} tolerance", _numbers(finding.truth.tolerance)
         yield f"{finding.name} {finding.side}", _numbers(finding.values)
-        yield f"{finding.name} {finding.side} error", _judged(finding, "error")
-        yield f"{finding.name} {finding.side} ulp", _judged(finding, "ulp")
+        yield f"{finding.name} {finding.side} error", _judged_measures(finding, "error")
+        yield f"{finding.name} {finding.side} ulp", _judged_measures(finding, "ulp")
 
 
 def _numbers(column: Iterable[float]) -> list[str]:
     return [repr(float(value)) for value in column]
 
 
-def _judged(finding: Finding, name: str) -> list[str]:
+def _judged_measures(finding: Finding, name: str) -> list[str]:
     """``error`` or ``ulp``; empty where nothing is judged."""
     column = getattr(finding.found, name).tolist()
     judged = finding.found.judged.tolist()

@@ -119,10 +119,10 @@ def document(
     if found_at := boundaries_data(tables):
         data["boundaries"] = found_at
     text = json.dumps(data, indent=2, ensure_ascii=False)
-    return "".join(c if c.isprintable() or c == "\n" else _escaped(c) for c in text)
+    return "".join(c if c.isprintable() or c == "\n" else _json_escape(c) for c in text)
 
 
-def _escaped(char: str) -> str:
+def _json_escape(char: str) -> str:
     """The JSON escape of a control character."""
     return json.dumps(char)[1:-1]
 

@@ -145,7 +145,7 @@ def _on_terminal(what: str, total: int) -> Iterator[Advance]:
 # --- tables ---------------------------------------------------------------------------
 
 
-def aligned(rows: Iterable[Sequence[str]], words: int | None = None) -> str:
+def align_columns(rows: Iterable[Sequence[str]], words: int | None = None) -> str:
     """The rows with their columns in line; the first ``words`` columns (all, if it is
     not given) from the left, those of numbers from the right. Styles of cells stay:
     `click.echo` leaves them out where they are not shown.
@@ -166,7 +166,7 @@ def aligned(rows: Iterable[Sequence[str]], words: int | None = None) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def styled(cells: Iterable[str], **style: Any) -> list[str]:
+def style_cells(cells: Iterable[str], **style: Any) -> list[str]:
     """Cells in a style."""
     return [click.style(cell, **style) if cell else "" for cell in cells]
 

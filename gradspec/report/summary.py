@@ -13,7 +13,7 @@ import click
 
 from gradspec.driver.cache import FileResult, RuleRow
 from gradspec.ir.rule import Status, Verdict
-from gradspec.report.streams import aligned, styled
+from gradspec.report.streams import align_columns, style_cells
 
 if TYPE_CHECKING:
     from gradspec.checks.witness import Witness
@@ -81,18 +81,18 @@ def totals(results: Iterable[FileResult]) -> str:
 
 def table(results: Iterable[FileResult]) -> str:
     """A line for each rule: its place, its name and its verdicts."""
-    return aligned(
+    return align_columns(
         (
             click.style(f"{result.display}:{rule.line}", dim=True),
             rule.name,
-            _coloured(verdicts(rule)),
+            _in_colour(verdicts(rule)),
         )
         for result in results
         for rule in result.rules
     )
 
 
-def _coloured(told: str) -> str:
+def _in_colour(told: str) -> str:
     colours = (("proved", "green"), ("agrees", "yellow"), ("override", "magenta"))
     for word, colour in colours:
         told = told.replace(word, click.style(word, fg=colour))
@@ -176,7 +176,9 @@ def costs(results: Iterable[FileResult]) -> str:
         for result in results
         for cost, module in _by_rule(result)
     ]
-    return aligned([styled(_COSTS, dim=True), *found], _WORDS) if found else ""
+    return (
+        align_columns([style_cells(_COSTS, dim=True), *found], _WORDS) if found else ""
+    )
 
 
 def _by_rule(result: FileResult) -> list[tuple[CostSummary, Emitted]]:
@@ -208,14 +210,14 @@ def costs_data(result: FileResult) -> list[dict[str, Any]]:
         {
             **asdict(cost),
             "target": module.target,
-            "beyond": _named(cost),
+            "beyond": _cost_entries(cost),
             "largest": _array(cost),
         }
         for cost, module in _by_rule(result)
     ]
 
 
-def _named(cost: CostSummary) -> list[dict[str, Any]] | None:
+def _cost_entries(cost: CostSummary) -> list[dict[str, Any]] | None:
     if cost.beyond is None:
         return None
     return [{"name": n, "bytes_per_element": size} for n, size in cost.beyond]
@@ -244,8 +246,8 @@ def _boundaries(rule: RuleTable) -> str:
     title = f"{click.style(rule.place, dim=True)} {rule.name}"
     if not rule.lines:
         return f"{title}: no boundaries"
-    rows = [styled(("", *_BOUNDARIES), dim=True), *map(_cells, rule.lines)]
-    return f"{title}\n{aligned(rows)}"
+    rows = [style_cells(("", *_BOUNDARIES), dim=True), *map(_cells, rule.lines)]
+    return f"{title}\n{align_columns(rows)}"
 
 
 def _cells(line: Line) -> list[str]:
@@ -261,7 +263,7 @@ def _cells(line: Line) -> list[str]:
     )
     if not line.code:
         return list(cells)
-    return styled(cells, fg="red" if line.code in _GRAVE else "yellow")
+    return style_cells(cells, fg="red" if line.code in _GRAVE else "yellow")
 
 
 def boundaries_data(tables: Iterable[RuleTable]) -> list[dict[str, Any]]:
@@ -361,7 +363,7 @@ def show_matrices(matrices: Iterable[Matrix], style: str) -> None:
                 level = "error" if cell.failed else "note"
                 _finding(level, "GS530", _cell_sentence(matrix, cell), style)
         if style == "text" and not matrix.absent:
-            click.echo(f"{counted(matrix)}\n")
+            click.echo(f"{state_counts(matrix)}\n")
 
 
 def _missing(target: str, absent: str, style: str) -> None:
@@ -391,7 +393,7 @@ def _matrix(matrix: Matrix) -> str:
         return click.style(cell_text(cell), fg=COLOURS.get(cell.state)) if cell else "-"
 
     rows = [(f, *(word(rule, f) for rule in matrix.rules)) for f in matrix.features]
-    return aligned([(matrix.target, *matrix.rules), *rows])
+    return align_columns([(matrix.target, *matrix.rules), *rows])
 
 
 def cell_text(cell: Cell) -> str:
@@ -409,7 +411,7 @@ def _cell_sentence(matrix: Matrix, cell: Cell) -> str:
     )
 
 
-def counted(matrix: Matrix) -> str:
+def state_counts(matrix: Matrix) -> str:
     """The number of cells in each state, and the number for plain code."""
     sentences = [_counts([cell.state for cell in matrix.cells])]
     plain = [cell.plain for cell in matrix.cells]

@@ -28,7 +28,7 @@ import numpy as np
 from gradspec.ir.elements import EVALUATED, Expansion, OutOfRange
 from gradspec.ir.expr import Apply, Expr, Ref
 from gradspec.ir.rule import UNBOUNDED, Kind, Rule
-from gradspec.ir.unroll import axis_names, count, expansion, index_inputs, unrolled
+from gradspec.ir.unroll import axis_names, count, expansion, index_inputs, unroll_by
 from gradspec.ir.walk import closed_cotangents, closed_outputs, expand, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.arithmetic_model import Machine
@@ -456,7 +456,7 @@ class Sample:
 
     def written_out(self, rule: Rule, by: Expansion) -> Rule:
         """``rule`` unrolled to an elementwise rule of its elements."""
-        return rule if rule.is_elementwise else unrolled(rule, by).rule
+        return rule if rule.is_elementwise else unroll_by(rule, by).rule
 
 
 def samples(rule: Rule) -> tuple[Sample, ...]:
@@ -507,7 +507,7 @@ def _sample(rule: Rule, size: int) -> Sample | None:
         integers = _integers(rule, sizes)
         exact = expansion(rule, sizes, integers)
         try:
-            written = unrolled(rule, exact)
+            written = unroll_by(rule, exact)
         except OutOfRange:
             continue
         chosen = _points(written.rule)

@@ -249,7 +249,9 @@ class Builder:
 
     def assign(self, c: Children) -> nodes.Assign:
         mark, target, _, value = c
-        return nodes.Assign(**_assigned(mark, target, value), exact=mark is not None)
+        return nodes.Assign(
+            **_assignment_fields(mark, target, value), exact=mark is not None
+        )
 
     def assume(self, c: Children) -> nodes.Assume:
         conditions = _without(c[1:], "COMMA")
@@ -259,12 +261,12 @@ class Builder:
 
     def surrogate(self, c: Children) -> nodes.Surrogate:
         word, target, _, value = c
-        return nodes.Surrogate(**_assigned(word, target, value))
+        return nodes.Surrogate(**_assignment_fields(word, target, value))
 
     def override(self, c: Children) -> nodes.Override:
         word, target, _, value, _, reason = c
         text = string_value(reason.text)
-        made = nodes.Override(**_assigned(word, target, value), reason=text)
+        made = nodes.Override(**_assignment_fields(word, target, value), reason=text)
         return replace(made, span=made.span.to(reason.span))
 
     def keep(self, c: Children) -> nodes.Keep:
@@ -368,7 +370,9 @@ class Builder:
         return tuple(self.variable([name]) for name in _without(c, "COMMA"))
 
 
-def _assigned(word: Token | None, target: Any, value: nodes.Expr) -> dict[str, Any]:
+def _assignment_fields(
+    word: Token | None, target: Any, value: nodes.Expr
+) -> dict[str, Any]:
     """The fields of an assignment; it begins with ``word``, if there is one."""
     refuse_depth(value)
     name, indices = target

@@ -18,7 +18,7 @@ from gradspec.syntax.tokens import (
     Fault,
     Line,
     Token,
-    shortened,
+    shorten,
 )
 
 # --- words of other languages ---------------------------------------------------------
@@ -140,8 +140,8 @@ def explain(stop: Stop) -> Fault:
     if stop.ended:
         headline = "the line ends too early"
     else:
-        headline = f"`{shortened(stop.found.text)}` does not fit here"
-    expected = _listed(stop.expected)
+        headline = f"`{shorten(stop.found.text)}` does not fit here"
+    expected = _expected_words(stop.expected)
     return stop.fault("GS101", headline, f"expected {expected}" if expected else "")
 
 
@@ -166,7 +166,7 @@ _WORDS = {
 }
 
 
-def _listed(expected: frozenset[str]) -> str:
+def _expected_words(expected: frozenset[str]) -> str:
     """The expected terminals in words; the ten operators and the ways to begin an
     expression take one word each.
     """
@@ -341,7 +341,7 @@ def _of_library(stop: Stop) -> Fault | None:
     if not is_call:
         help = _ATTRIBUTES.get(name, f"write `{name}`")
     span = tokens[first].span.to(tokens[last].span)
-    return _python(shortened(dotted), span, help)
+    return _python(shorten(dotted), span, help)
 
 
 def _einsum(stop: Stop) -> Fault | None:
@@ -377,7 +377,7 @@ def _keyword_as_name(stop: Stop) -> Fault | None:
         return None
     if stop.found.type in ("NAME", "NUMBER") or stop.at(1).type in ("NAME", "NUMBER"):
         return None
-    return _reserved(stop.found)
+    return _reserved_word_fault(stop.found)
 
 
 def _missing_operator(stop: Stop) -> Fault | None:
@@ -385,10 +385,10 @@ def _missing_operator(stop: Stop) -> Fault | None:
         return None
     if stop.last not in _OPERAND_ENDS and not _is_name(stop.at(-1)):
         return None
-    found = shortened(stop.found.text)
+    found = shorten(stop.found.text)
     help = "write `*` to multiply"
     if _is_name(stop.at(-1)):
-        name = shortened(stop.at(-1).text)
+        name = shorten(stop.at(-1).text)
         help += f"; if `{name}` is a function, `{name}({found})`"
     return stop.fault("GS125", f"an operator is missing before `{found}`", help)
 
@@ -668,14 +668,14 @@ def _no_name(token: Token, before: Token, after: Token) -> Fault:
         bare = token.text.strip("_")
         bare += "_" if keyword.iskeyword(bare) else ""
         is_short = bare.isidentifier() and len(bare) <= 40
-        text = shortened(token.text)
+        text = shorten(token.text)
         headline = f"`{text}` begins with an underscore: such names are ours"
         help = f"write `{bare}`" if is_short else "begin it with a letter"
         return Fault("GS116", headline, token.span, help=help)
     if token.text in _KEYWORDS and _is_form(token, before, after):
         help = _KEYWORDS[token.text].format(before.text if before.text != ")" else "j")
         return _python(token.text, token.span, help)
-    return _reserved(token)
+    return _reserved_word_fault(token)
 
 
 def _is_form(token: Token, before: Token, after: Token) -> bool:
@@ -692,7 +692,7 @@ def _python(text: str, span: Span, help: str) -> Fault:
     return Fault("GS119", headline, span, help=help)
 
 
-def _reserved(token: Token) -> Fault:
+def _reserved_word_fault(token: Token) -> Fault:
     headline = f"`{token.text}` is a keyword of Python and cannot be a name"
     help = f"rename it, to `{token.text}_` for example"
     return Fault("GS115", headline, token.span, help=help)

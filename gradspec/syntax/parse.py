@@ -94,7 +94,7 @@ def _items(
     starts = [*(chunk.span.start for chunk in chunks), end + 1]
     for chunk, (start, stop) in zip(chunks, pairwise(starts), strict=True):
         known = _some_between(reported, start, stop)
-        failure = None if known else _parsed(chunk, items)
+        failure = None if known else _parse_chunk(chunk, items)
         if not known and failure is None:
             continue
         broken.extend(_name(chunk))
@@ -112,7 +112,9 @@ def _some_between(places: Sequence[int], start: int, stop: int) -> bool:
     return at < len(places) and places[at] < stop
 
 
-def _parsed(chunk: Chunk, items: list[nodes.Item]) -> Unexpected | FaultFound | None:
+def _parse_chunk(
+    chunk: Chunk, items: list[nodes.Item]
+) -> Unexpected | FaultFound | None:
     """Add the item of a chunk; the fault, if there is one."""
     try:
         items.extend(run(_tokens(chunk), "module"))

@@ -49,18 +49,18 @@ _OPEN, _CLOSE, _COMMA = _End("", "("), _End("", ")"), _End("", ",")
 _NOTHING, _BLANK = _End(), _End(" ")
 
 
-def _bracketed(body: _Document, open: _Document, close: _Document) -> _Document:
+def _in_brackets(body: _Document, open: _Document, close: _Document) -> _Document:
     """``body`` on lines of its own between two brackets, if it does not fit."""
     return _Block((open, _Block((_NOTHING, body), False), _NOTHING, close), True)
 
 
-def _listed(parts: Iterable[_Document]) -> _Document:
+def _list(parts: Iterable[_Document]) -> _Document:
     """Parts with commas between them; after the last one, too, if each has a line."""
     found = [each for part in parts for each in (part, ",", _BLANK)]
     return (*found[:-2], _COMMA) if found else ()
 
 
-def _rendered(document: _Document, indent: str, width: float = WIDTH) -> str:
+def _render(document: _Document, indent: str, width: float = WIDTH) -> str:
     """The text of a document, its first line without the indentation."""
     done: list[str] = []
     column = len(indent)
@@ -128,30 +128,30 @@ _STRENGTH = {
 
 def print_expression(expr: nodes.Expr) -> str:
     """The text of an expression, on one line, with no more brackets than needed."""
-    return _flat(_spelled(expr)[0])
+    return _flat(_spelling(expr)[0])
 
 
 def _flat(document: _Document) -> str:
-    return _rendered(_Block(document, True), "", float("inf"))
+    return _render(_Block(document, True), "", float("inf"))
 
 
 def _at(expr: nodes.Expr, strength: int, *, begins: bool = False) -> _Document:
     """``expr`` where nothing that binds less than ``strength`` may stand. If it
     ``begins`` a line, it gets brackets also where it needs several lines."""
-    document, own = _spelled(expr)
+    document, own = _spelling(expr)
     if own < strength:
-        return _bracketed(document, "(", ")")
-    return _opened(expr, document) if begins else document
+        return _in_brackets(document, "(", ")")
+    return _in_brackets_if_long(expr, document) if begins else document
 
 
-def _opened(expr: nodes.Expr, document: _Document) -> _Document:
+def _in_brackets_if_long(expr: nodes.Expr, document: _Document) -> _Document:
     """In brackets if it needs several lines; calls have their own."""
     if isinstance(expr, nodes.Binary | nodes.Logical | nodes.Conditional):
-        return _bracketed(document, _OPEN, _CLOSE)
+        return _in_brackets(document, _OPEN, _CLOSE)
     return document
 
 
-def _spelled(expr: nodes.Expr) -> tuple[_Document, int]:
+def _spelling(expr: nodes.Expr) -> tuple[_Document, int]:
     """An expression, and how tightly it binds."""
     match expr:
         case nodes.Number(value, text):
@@ -181,18 +181,18 @@ def _spelled(expr: nodes.Expr) -> tuple[_Document, int]:
             return _cases(expr), _CHOICE
         case nodes.Call(function, output, args, keywords):
             name = function if output is None else f"{function}.{output}"
-            words = ((f"{each.name}=", _spelled(each.value)[0]) for each in keywords)
-            given = (_spelled(arg)[0] for arg in args)
-            return _call(name, _listed((*given, *words))), _ATOM
+            words = ((f"{each.name}=", _spelling(each.value)[0]) for each in keywords)
+            given = (_spelling(arg)[0] for arg in args)
+            return _call(name, _list((*given, *words))), _ATOM
         case nodes.Comprehension(op, body, indices, condition):
-            parts: _Document = (_spelled(body)[0], _BLANK, f"for {_names(indices)}")
+            parts: _Document = (_spelling(body)[0], _BLANK, f"for {_names(indices)}")
             if condition is not None:
                 parts = (parts, _BLANK, "if ", _at(condition, _OR))
             return _call(op, parts), _ATOM
 
 
 def _call(name: str, arguments: _Document) -> _Document:
-    return _bracketed(arguments, f"{name}(", ")") if arguments else f"{name}()"
+    return _in_brackets(arguments, f"{name}(", ")") if arguments else f"{name}()"
 
 
 def _links(expr: nodes.Expr, strength: int) -> list[tuple[str, nodes.Expr]]:
@@ -250,11 +250,11 @@ def _statement(statement: nodes.Statement) -> str:
     """The text of a statement of a rule, its first line without indentation."""
     match statement:
         case nodes.Assume(conditions):
-            return _filled(f"assume {_expressions(conditions)}")
+            return _fill(f"assume {_expressions(conditions)}")
         case nodes.Keep(word, names):
             return f"{word} {_names(names)}"
         case nodes.Example(given, expected):
-            return _filled(f"example {_bindings(given)}: {_bindings(expected)}")
+            return _fill(f"example {_bindings(given)}: {_bindings(expected)}")
         case nodes.Override(reason=reason):
             word, end = "override ", f" because {string_literal(reason)}"
         case nodes.Surrogate():
@@ -268,19 +268,19 @@ def _statement(statement: nodes.Statement) -> str:
 def _formula(start: str, value: nodes.Expr, end: str, indent: str) -> str:
     """A long formula is in brackets; if it is a product whose last factor has brackets,
     these serve."""
-    document, _ = _spelled(value)
+    document, _ = _spelling(value)
     *factors, (op, last) = _links(value, _PRODUCT)
-    inner, strength = _spelled(last)
+    inner, strength = _spelling(last)
     if op == "*" and strength < _PRODUCT:
         before = (start, _chain(factors, _PRODUCT, _SIGN), " * ")
         if len(indent + _flat(before)) < WIDTH:
-            document = (*before[1:], _bracketed(inner, "(", ")"))
-            return _rendered(_Block((start, document, end), True), indent)
-    whole = (start, _opened(value, document), end)
-    return _rendered(_Block(whole, True), indent)
+            document = (*before[1:], _in_brackets(inner, "(", ")"))
+            return _render(_Block((start, document, end), True), indent)
+    whole = (start, _in_brackets_if_long(value, document), end)
+    return _render(_Block(whole, True), indent)
 
 
-def _filled(text: str) -> str:
+def _fill(text: str) -> str:
     """A text of bindings, broken after commas inside brackets where it is too long."""
     lines, depth, start, comma = [], 0, 0, 0
     room = WIDTH - len(INDENT)
@@ -310,15 +310,15 @@ def _head(item: nodes.Item) -> str:
     """The head of a rule, or the whole of another item."""
     match item:
         case nodes.Import(path, names):
-            listed = _listed(name.id for name in names)
+            listed = _list(name.id for name in names)
             start = f"from {string_literal(path)} import "
-            head: _Document = (start, _bracketed(listed, _OPEN, _CLOSE))
+            head: _Document = (start, _in_brackets(listed, _OPEN, _CLOSE))
         case nodes.FunctionDef(name, parameters, value):
             return _formula(f"def {name}({_names(parameters)}) = ", value, "", "")
         case nodes.RuleDef(name, inputs, outputs):
-            given = _call(f"rule {name}", _listed(map(_parameter, inputs)))
+            given = _call(f"rule {name}", _list(map(_parameter, inputs)))
             head = (given, f" -> {_results(outputs)}:")
-    return _rendered(head, "")
+    return _render(head, "")
 
 
 def _results(outputs: Sequence[nodes.Parameter]) -> str:
@@ -410,9 +410,11 @@ class _Writer:
                 return
             self.comments.pop()
             indent = piece.indent if piece else ""
-            self._line(comment.text, indent or self._kept(comment), comment.span)
+            self._line(
+                comment.text, indent or self._kept_comment(comment), comment.span
+            )
 
-    def _kept(self, comment: nodes.Comment) -> str:
+    def _kept_comment(self, comment: nodes.Comment) -> str:
         """An indented comment below the last statement of a rule belongs to the
         rule."""
         indented = self.source.position(comment.span.start)[1] > 1

@@ -16,7 +16,7 @@ from functools import cache
 from gradspec.source import Span
 from gradspec.syntax.grammar import lexicon
 from gradspec.syntax.nodes import Comment
-from gradspec.syntax.tokens import ENOUGH, LINE_END, Fault, Token, shortened
+from gradspec.syntax.tokens import ENOUGH, LINE_END, Fault, Token, shorten
 
 # Tried before the terminals: layout, and what would otherwise be read as two tokens.
 _BEFORE = (
@@ -96,7 +96,7 @@ def _refuse_factor(found: Scan, token: Token) -> bool:
     if before is None or before.type != "NUMBER" or before.end != token.start:
         return False
     span = Span(before.start, token.end)
-    number, name = shortened(before.text), shortened(token.text)
+    number, name = shorten(before.text), shorten(token.text)
     headline = f"`{number}{name}` has no operator between number and name"
     help = f"write `{number} * {name}`"
     found.faults.append(Fault("GS125", headline, span, help=help))
@@ -308,7 +308,7 @@ def _latex_fault(text: str, command: str, span: Span) -> tuple[Fault, _Meant]:
         help = f"write `{command}({', '.join(part.strip() for part in parts)})`"
     else:
         help = _LATEX_WORDS.get(command, f"write `{command}`")
-    headline = f"`{shortened(text)}` is LaTeX, not part of this language"
+    headline = f"`{shorten(text)}` is LaTeX, not part of this language"
     return Fault("GS114", headline, span, help=help), _Meant("NAME", "unnamed", "")
 
 
@@ -336,7 +336,9 @@ def _character_fault(char: str, span: Span) -> tuple[Fault, _Meant]:
         return Fault("GS114", headline, span, help=_SYMBOLS[char]), _Meant("", "", "")
     meant = _LOOKALIKES.get(char, _Meant("", "", ""))
     help = meant.advice or "outside comments, docstrings and reasons a file is ASCII"
-    return Fault("GS114", f"{_called(char)} cannot stand here", span, help=help), meant
+    return Fault(
+        "GS114", f"{_character_name(char)} cannot stand here", span, help=help
+    ), meant
 
 
 def _word_fault(text: str, span: Span) -> tuple[Fault, _Meant]:
@@ -348,11 +350,11 @@ def _word_fault(text: str, span: Span) -> tuple[Fault, _Meant]:
     help = "names are ASCII letters, digits and underscores"
     if ascii_name.isidentifier() and len(ascii_name) <= 40:
         help += f": write `{ascii_name}`"
-    headline = f"`{shortened(text)}` is not ASCII: it holds {_called(odd)}"
+    headline = f"`{shorten(text)}` is not ASCII: it holds {_character_name(odd)}"
     return Fault("GS114", headline, span, help=help), _Meant("NAME", "unnamed", "")
 
 
-def _called(char: str) -> str:
+def _character_name(char: str) -> str:
     """The character and its Unicode name, safe to print whatever it is."""
     point = f"U+{ord(char):04X}"
     name = unicodedata.name(char, "")

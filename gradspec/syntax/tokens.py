@@ -76,7 +76,7 @@ def too_deep(span: Span) -> Fault:
     return Fault("GS120", headline, span, help=help)
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """A piece of source, cut to the length that a message can show."""
     first = text.split("\n", 1)[0]
     return first if len(first) <= 24 and first == text else first[:20] + "…"
@@ -147,7 +147,7 @@ def number_value(token: Token) -> Fraction:
 
 
 def _out_of_range(token: Token, what: str) -> Fault:
-    shown = shortened(token.text)
+    shown = shorten(token.text)
     help = "infinity is written `inf`; nothing finite beyond 1.8e308 can be computed"
     return Fault("GS121", f"the number `{shown}` {what}", token.span, help=help)
 
@@ -207,14 +207,14 @@ def tidy(text: str) -> str:
 
 def docstring_literal(value: str, indent: str) -> str:
     """The docstring of a tidy text; all but its first line stand at ``indent``."""
-    lines = _escaped(value).split("\n")
+    lines = _escape(value).split("\n")
     if len(lines) == 1:
         return f'"""{lines[0]}"""'
     rest = [indent + line if line else "" for line in lines[1:]]
     return "\n".join([f'"""{lines[0]}', *rest, f'{indent}"""'])
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     """A backslash that would be read as an escape, and a quote that would help to end
     the docstring, get a backslash before them.
     """
@@ -260,7 +260,7 @@ def _line(found: Layout, start: int) -> int:
     stop = _stop(found, start, indent, brackets)
     if brackets.open:
         found.distrust = max(found.distrust, stop)
-        found.faults.append(_unclosed(brackets.open[0]))
+        found.faults.append(_unclosed_fault(brackets.open[0]))
         stop = _end_of_unclosed(found, start, stop, indent, brackets.open[0])
         end = found.tokens[stop - 1].end
         brackets.faults = [f for f in brackets.faults if f.span.start < end]
@@ -355,7 +355,7 @@ class _Brackets:
         elif token.type in _OPENED_BY:
             opened = self.open.pop()
             if opened.type != _OPENED_BY[token.type]:
-                self._add(_mismatched, opened, token)
+                self._add(_mismatch_fault, opened, token)
 
     def _add(self, fault: Callable[..., Fault], *tokens: Token) -> None:
         if len(self.faults) < ENOUGH:
@@ -368,7 +368,7 @@ def _too_long(first: Token) -> Fault:
     return Fault("GS120", headline, first.span, help=help)
 
 
-def _unclosed(token: Token) -> Fault:
+def _unclosed_fault(token: Token) -> Fault:
     headline = f"`{token.text}` is never closed"
     help = f"close it with `{_CLOSED_BY[token.type]}`"
     return Fault("GS103", headline, token.span, help=help)
@@ -380,7 +380,7 @@ def _stray(token: Token) -> Fault:
     return Fault("GS104", headline, token.span, help=help)
 
 
-def _mismatched(opened: Token, closed: Token) -> Fault:
+def _mismatch_fault(opened: Token, closed: Token) -> Fault:
     headline = f"`{closed.text}` cannot close `{opened.text}`"
     help = f"close it with `{_CLOSED_BY[opened.type]}`"
     also = ((opened.span, "opened here"),)
@@ -412,7 +412,7 @@ class _Item:
 def blocks(lines: Sequence[Line], faults: list[Fault]) -> list[Chunk]:
     """Lines as items; adds the faults in their indentation."""
     items: list[_Item] = []
-    joined = _joined(lines, faults)
+    joined = _join_lines(lines, faults)
     _refuse_tab(joined, faults)
     for line in joined:
         if items and _is_below(line, items[-1]):
@@ -496,7 +496,7 @@ def _refuse_tab(lines: Sequence[Line], faults: list[Fault]) -> None:
     faults.append(Fault("GS105", headline, Span(start - 1, start), help=help))
 
 
-def _joined(lines: Sequence[Line], faults: list[Fault]) -> list[Line]:
+def _join_lines(lines: Sequence[Line], faults: list[Fault]) -> list[Line]:
     """Lines with those added that visibly go on without brackets, which is a fault."""
     groups: list[list[Line]] = []
     for line in lines:

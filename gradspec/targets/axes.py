@@ -15,7 +15,7 @@ from gradspec.targets.expressions import ATOM, PRODUCT, UNARY, Text
 from gradspec.targets.target import Page
 
 
-def called(node: arrays.RankedNode, parts: Sequence[Text], page: Page) -> str:
+def runtime_call(node: arrays.RankedNode, parts: Sequence[Text], page: Page) -> str:
     """The call of a runtime function, or an index."""
     texts = [part.text for part in parts]
     match node:
@@ -47,7 +47,7 @@ def called(node: arrays.RankedNode, parts: Sequence[Text], page: Page) -> str:
         case arrays.ProductOfOthers(axis=axis):
             return f"{page.axes('product_of_others')}({texts[0]}, {axis})"
         case arrays.Stack():
-            return f"{page.axes('stacked')}({', '.join(texts)})"
+            return f"{page.axes('stack_last')}({', '.join(texts)})"
         case arrays.Softmax(axis=axis):
             return f"{page.axes('softmax')}({texts[0]}, {axis})"
         case _:

@@ -32,7 +32,7 @@ def emit(
     a warning (GS502). ValueError when there is no such target.
     """
     target = target_named(name)
-    found: list[Diagnostic] = [*_unplanned(plan)]
+    found: list[Diagnostic] = [*_unplanned_warnings(plan)]
     rules: list[RulePlan] = []
     for rule in plan.rules:
         faults = tuple(_faults(rule, name, target.OPERATORS))
@@ -111,7 +111,7 @@ def _expressions(rule: RulePlan) -> Iterable[Expr]:
     yield from (gradient.whole for gradient in rule.gradients if gradient)
 
 
-def _unplanned(plan: ModulePlan) -> Iterable[Diagnostic]:
+def _unplanned_warnings(plan: ModulePlan) -> Iterable[Diagnostic]:
     for unplanned in plan.unplanned:
         yield warning(
             "GS502",

@@ -165,7 +165,7 @@ def _node(node: Expr, texts: Mapping[Expr, Text], scope: Scope) -> Text:
         case ToFloat() if parts[0].is_scalar:
             return _lift(parts, (True,), scope)[0]
         case ToFloat():
-            return _filled(scope.dialect.to_float, {"x": parts[0]}, scope)
+            return _fill(scope.dialect.to_float, {"x": parts[0]}, scope)
         case RankedNode():
             return scope.dialect.ranked(node, _arrays(node, parts, scope), scope)
 
@@ -187,7 +187,7 @@ def _choice(parts: list[Text], scope: Scope) -> Text:
         wanted = scope.dialect.lifts("where", numbers)
         then, other = _lift([then, other], wanted, scope)
         holes = {"c": condition, "x": then, "y": other}
-        return _filled(scope.dialect.where, holes, scope)
+        return _fill(scope.dialect.where, holes, scope)
     if then.is_scalar != other.is_scalar:
         wanted = scope.dialect.lifts("choice", (then.is_scalar, other.is_scalar))
         then, other = _lift([then, other], wanted, scope)
@@ -210,7 +210,7 @@ def _operation(node: Op, parts: list[Text], scope: Scope) -> Text:
     parts = _integers(node, parts, scope)
     if spelling is None:
         spelling = scope.dialect.spellings[node.primitive]
-        parts = _lifted(node, spelling, parts, scope)
+        parts = _lift_numbers(node, spelling, parts, scope)
     match spelling:
         case Infix():
             return _infix(node, spelling, parts[0], parts[1], scalar)
@@ -218,7 +218,7 @@ def _operation(node: Op, parts: list[Text], scope: Scope) -> Text:
             return _prefix(node, symbol, spelling.precedence, parts[0], scalar)
         case Template(text=text):
             holes = dict(zip(primitive(node.primitive).params, parts, strict=True))
-            return _filled(text, holes, scope, scalar)
+            return _fill(text, holes, scope, scalar)
         case Runtime(name=name, module=module):
             page = scope.page
             called = page.core(name) if module == "core" else page.special(name)
@@ -236,7 +236,7 @@ def _is_root_of_size(node: Op, scope: Scope) -> bool:
             return False
 
 
-def _lifted(
+def _lift_numbers(
     node: Op, spelling: Spelling, parts: list[Text], scope: Scope
 ) -> list[Text]:
     """Python numbers converted to tensors, where the target's function requires
@@ -263,7 +263,7 @@ def _lifted(
 
 def _lift(parts: list[Text], wanted: tuple[bool, ...], scope: Scope) -> list[Text]:
     return [
-        _filled(scope.dialect.lift, {"x": part}, scope) if want else part
+        _fill(scope.dialect.lift, {"x": part}, scope) if want else part
         for part, want in zip(parts, wanted, strict=True)
     ]
 
@@ -334,7 +334,7 @@ def _is_product(expr: Expr, scalar: bool) -> bool:
     return False
 
 
-def _filled(
+def _fill(
     text: str, holes: dict[str, Text], scope: Scope, scalar: bool = False
 ) -> Text:
     """A template with its placeholders filled, in brackets if needed before a dot or an

@@ -167,7 +167,7 @@ def call(layer: Layer) -> str:
     return f"{layer.program.name}({', '.join(own)})"
 
 
-def listed(names: Iterable[str]) -> str:
+def listing(names: Iterable[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last

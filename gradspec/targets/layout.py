@@ -127,14 +127,14 @@ class _Statement:
         """
         first, last = self._value()
         if first == last:
-            return self._opened(0, last, indent)
+            return self._open(0, last, indent)
         head = self._text[: self._tokens[first].start]
         tail = self._text[self._tokens[last - 1].end :]
         if indent + len(head) > WIDTH and self._breaks(0, first):
             targets, _, rest = self._text.partition(" = ")
             return _Statement(f"({targets}) = {rest}").lines(indent)
         margin, end = " " * indent, len(self._tokens)
-        opened = self._opened(0, end, indent)
+        opened = self._open(0, end, indent)
         breaks = self._breaks(first, last)
         is_bracketed = self._pairs(first, last)[:1] == [(first, last - 1)]
         if is_bracketed or self._needs_no_brackets(first, last, breaks, indent):
@@ -184,7 +184,7 @@ class _Statement:
         if len(line) <= WIDTH and not (has_commas and self._is_display(first)):
             return [line]
         if not breaks:
-            return self._opened(first, last, indent, tail)
+            return self._open(first, last, indent, tail)
         if has_commas:
             tail = "" if self._tokens[last - 1].text == "," else ","
         return [
@@ -206,7 +206,7 @@ class _Statement:
         found = [(k, t.partner) for k, t in inner if t.depth == depth]
         return [(k, partner) for k, partner in found if partner > k + 1]
 
-    def _opened(self, first: int, last: int, indent: int, tail: str = "") -> list[str]:
+    def _open(self, first: int, last: int, indent: int, tail: str = "") -> list[str]:
         """A slice with those pairs of brackets opened from the left on that leave no
         room for what follows, up to the next pair; in a definition the first one.
         """
@@ -227,7 +227,7 @@ class _Statement:
         return [
             margin + self._slice(first, a + 1),
             *self._inside(a + 1, b, indent + 4),
-            *self._opened(b, last, indent, tail),
+            *self._open(b, last, indent, tail),
         ]
 
     def _breaks(self, first: int, last: int) -> list[int]:

@@ -21,7 +21,7 @@ from gradspec.targets.layout import WIDTH
 Lines: TypeAlias = list[str]
 
 
-def indented(lines: Iterable[str]) -> Lines:
+def indent_lines(lines: Iterable[str]) -> Lines:
     """One level deeper; empty lines stay empty."""
     return [f"    {line}" if line else line for line in lines]
 
@@ -42,7 +42,7 @@ def assignments(statements: Iterable[Assign], scope: Scope) -> Lines:
     ]
 
 
-def unpacked(targets: list[str], source: str) -> Lines:
+def unpacking(targets: list[str], source: str) -> Lines:
     """``a, _, b = source``; nothing if no part is wanted."""
     if set(targets) == {"_"}:
         return []
@@ -53,14 +53,14 @@ def unpacked(targets: list[str], source: str) -> Lines:
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 
-def marked(parameters: Iterable[str], body: Lines) -> list[str]:
+def mark_unused(parameters: Iterable[str], body: Lines) -> list[str]:
     """The parameters; those that the body does not use begin with an underscore."""
     code = (line for line in body if not line.lstrip().startswith("#"))
     used = {word for line in code for word in _IDENTIFIER.findall(line)}
     return [name if name in used else f"_{name}" for name in parameters]
 
 
-def tightened(lines: Lines) -> Lines:
+def tighten(lines: Lines) -> Lines:
     """``return f(x)`` where the last two lines are ``y = f(x)`` and ``return y``."""
     if len(lines) < 2 or not lines[-1].startswith("return "):
         return lines
@@ -104,7 +104,7 @@ def pattern(i: Input) -> str:
     return " ".join(["..."] * i.shape.batch + [str(axis) for axis in i.shape.axes])
 
 
-def shaped(program: Program) -> tuple[Input, ...]:
+def shaped_inputs(program: Program) -> tuple[Input, ...]:
     """The tensor inputs whose declared shape has more than batch axes."""
     return tuple(i for i in program.tensor_inputs if not i.shape.is_elementwise)
 
@@ -118,7 +118,7 @@ def keywords(program: Program, kinds: Mapping[str, str]) -> Iterator[str]:
     """The kinds of inputs that are not floating, and declared shapes, for a runtime."""
     if kinds:
         yield f"kinds={{{pairs(kinds.items())}}}"
-    axes = [(i.name, pattern(i)) for i in shaped(program)]
+    axes = [(i.name, pattern(i)) for i in shaped_inputs(program)]
     if axes:
         yield f"axes={{{pairs(axes)}}}"
 
@@ -128,20 +128,20 @@ def kinds_of(program: Program) -> dict[str, str]:
     return {i.name: _KINDS[i.kind] for i in program.inputs if i.kind in _KINDS}
 
 
-def returned(program: Program, tensor: str) -> str:
+def result_type(program: Program, tensor: str) -> str:
     """The type of the results."""
     if len(program.outputs) == 1:
         return tensor
     return f"tuple[{', '.join(tensor for _ in program.outputs)}]"
 
 
-def listed(names: Iterable[str]) -> str:
+def name_or_tuple(names: Iterable[str]) -> str:
     """``x`` of one name, ``(x, y)`` of several."""
     names = tuple(names)
     return names[0] if len(names) == 1 else f"({', '.join(names)})"
 
 
-def tupled(names: Iterable[str]) -> str:
+def tuple_items(names: Iterable[str]) -> str:
     """``(x,)`` of one name, ``x, y`` of several."""
     names = tuple(names)
     return f"({names[0]},)" if len(names) == 1 else ", ".join(names)
@@ -204,7 +204,9 @@ def residuals(program: Program, kept: list[str]) -> tuple[list[str], str]:
     """The parameters and the result of a method that gives the residuals."""
     given = [*program.arguments, *(o.name for o in program.outputs)]
     given += program.residual_locals
-    return [n if n in kept else f"_{n}" for n in given], tupled(kept) if kept else "()"
+    return [n if n in kept else f"_{n}" for n in given], tuple_items(
+        kept
+    ) if kept else "()"
 
 
 def gradient(
@@ -228,7 +230,7 @@ def gradient(
         text = render(part.value, scope)
         if selects(part):
             like = i.name if program.has_axes else ", ".join(program.cotangents)
-            text = f"{scope.page.core('filled')}({text}, {like})"
+            text = f"{scope.page.core('broadcast_full')}({text}, {like})"
         texts.append(text)
     if len(texts) == 1:
         return texts[0]
@@ -247,7 +249,7 @@ def docstring(docs: Docs, extra: Iterable[str] = ()) -> str:
     notes, and further paragraphs.
     """
     notes = [_note(note) for note in docs.notes]
-    paragraphs = [docs.doc, _quoted(docs.definition), "\n".join(notes), *extra]
+    paragraphs = [docs.doc, _quotation(docs.definition), "\n".join(notes), *extra]
     return literal("\n\n".join(part for part in paragraphs if part), 1)
 
 
@@ -256,7 +258,7 @@ def literal(text: str, depth: int) -> str:
     whatever quotes, backslashes and invisible characters it has.
     """
     lines = [line.rstrip() for line in text.strip().split("\n")] or [""]
-    prefix, body = _escaped("\n".join(lines))
+    prefix, body = _escape("\n".join(lines))
     indent = "    " * depth
     first, *rest = body.split("\n")
     if not rest:
@@ -274,7 +276,7 @@ def sentence(text: str, depth: int) -> str:
     return literal(text, depth)
 
 
-def _escaped(text: str) -> tuple[str, str]:
+def _escape(text: str) -> tuple[str, str]:
     """The prefix and the text between the quotes. The string is raw if backslashes are
     its only special characters, so that formulas in LaTeX can be read.
     """
@@ -298,7 +300,7 @@ def _is_hidden(char: str) -> bool:
     return char != "\n" and unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
-def _quoted(definition: str) -> str:
+def _quotation(definition: str) -> str:
     """The rule, indented as an example."""
     return textwrap.indent(definition, "    ")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import gradspec
-from gradspec.driver.write import needed, runtime_files
+from gradspec.driver.write import required_files, runtime_files
 from gradspec.targets import TARGETS
 
 RULE = "rule softplus(x) -> y:\n    y = log(1 + exp(x))\n"
@@ -23,7 +23,7 @@ def test_each_runtime_names_its_version_first(target: str) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_what_a_file_imports_comes_with_it(target: str) -> None:
-    files = needed(target, ["_axes.py"])
+    files = required_files(target, ["_axes.py"])
     for text in files.values():
         for line in text.splitlines():
             if line.startswith("from ._"):

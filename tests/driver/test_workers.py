@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from gradspec.driver.cache import lost
+from gradspec.driver.cache import worker_loss
 from gradspec.driver.runners import running
 from gradspec.driver.workers import Lost, WorkFailed, each
 from gradspec.symbolic.limit import expendable, in_time
@@ -186,7 +186,7 @@ def test_a_fault_of_ours_is_raised() -> None:
     ],
 )
 def test_a_lost_file_is_told_in_words(code: int, expected: str) -> None:
-    assert lost("f.grad", Lost(code)).code == expected
+    assert worker_loss("f.grad", Lost(code)).code == expected
 
 
 # --- runners -----------------------------------------------------------------------------

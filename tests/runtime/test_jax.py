@@ -46,7 +46,7 @@ def test_half_precision_is_rounded_once(rules: ModuleType, dtype: str) -> None:
 def test_numbers_are_weak_and_float64_is_kept(rules: ModuleType) -> None:
     assert rules.square(2).weak_type and rules.square(2.0).dtype == jnp.float32
     given = {"x": jnp.ones(2, jnp.bfloat16), "y": 0.1}
-    dtype, (x, y) = runtime.rule("f")(lambda x, y: x * y)._converted(given)
+    dtype, (x, y) = runtime.rule("f")(lambda x, y: x * y)._convert(given)
     assert dtype == jnp.bfloat16 and x.dtype == jnp.float32
     assert float(y) == np.float32(0.1)
     with jax.enable_x64(True), jax.numpy_dtype_promotion("strict"):
@@ -54,7 +54,7 @@ def test_numbers_are_weak_and_float64_is_kept(rules: ModuleType) -> None:
             x = jnp.full(3, 0.5, kind)
             assert rules.square(x).dtype == rules.power(x, 2 * x).dtype == kind
         rule = runtime.rule("f", least=runtime.WIDE)(lambda x: x)
-        (wide,) = rule._converted({"x": jnp.ones(2)})[1]
+        (wide,) = rule._convert({"x": jnp.ones(2)})[1]
         assert wide.dtype == rules.square(np.float64(2)).dtype == jnp.float64
 
 
@@ -85,7 +85,7 @@ def test_a_static_that_is_traced_is_refused_in_words(kind: str) -> None:
     power = runtime.rule("power", kinds={"k": kind})(lambda x, k: x**k)
     with pytest.raises(TypeError, match="a static of a gradspec rule is traced"):
         jax.jit(power.call)(3.0, 2)
-    assert power._converted({"x": 3.0, "k": 2})[1][1] == 2
+    assert power._convert({"x": 3.0, "k": 2})[1][1] == 2
 
 
 def test_a_slope_that_is_infinite_does_not_meet_a_tangent_that_is_zero(
@@ -182,7 +182,7 @@ def test_shapes() -> None:
     assert np.array_equal(runtime.sum_to(jnp.ones((4, 2, 3)), x), np.full((2, 1), 12.0))
     assert np.array_equal(runtime.sum_to(2.0, x), np.full((2, 1), 2.0))
     assert runtime.sum_to(jnp.ones((0, 2, 1)), x).tolist() == [[0.0], [0.0]]
-    assert runtime.filled(0.5, x, jnp.ones(3)).shape == (2, 3)
+    assert runtime.broadcast_full(0.5, x, jnp.ones(3)).shape == (2, 3)
     nan = jnp.array([jnp.nan, 1.0, 2.0])
     assert np.array_equal(runtime.broadcast_like(x, nan), np.ones((2, 3)))
     made = runtime.start(0.25, (2,), None)

@@ -41,7 +41,7 @@ ROWS, COLUMNS = np.arange(3)[:, None], np.arange(2)
 CASES = {
     "spread": (lambda: _axes.spread(X[:, :1], -2, 4), X[:, :1].repeat(4, 1)),
     "stacked": (
-        lambda: _axes.stacked(X, 1.0),
+        lambda: _axes.stack_last(X, 1.0),
         np.stack([X, np.ones_like(X)], -1),
     ),
     "window": (lambda: _axes.window(X, -2, 1, 3), X[:, 1:4]),

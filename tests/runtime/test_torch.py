@@ -140,7 +140,11 @@ def test_an_operation_in_an_exported_graph(rules: ModuleType) -> None:
 
 def test_shapes() -> None:
     x = torch.ones(2, 1)
-    sum_to, filled, like = runtime.sum_to, runtime.filled, runtime.broadcast_like
+    sum_to, filled, like = (
+        runtime.sum_to,
+        runtime.broadcast_full,
+        runtime.broadcast_like,
+    )
     assert torch.equal(sum_to(torch.ones(4, 2, 3), x), 12 * x)
     assert sum_to(x, x) is x and runtime.plus(None, x) is x
     assert sum_to(torch.ones(0, 2, 1), x).tolist() == [[0.0], [0.0]]

@@ -248,7 +248,7 @@ def test_a_graph_runs_what_is_written(
 ) -> None:
     """AutoGraph would run a copy of its own, from a file of its own."""
     runtime = sys.modules[f"{rules.__package__}._gradspec"]
-    applied, ran = runtime._applied, []
+    applied, ran = runtime._apply, []
 
     def noted(core: Any, *args: Any) -> Any:
         ran.append(
@@ -256,7 +256,7 @@ def test_a_graph_runs_what_is_written(
         )
         return applied(core, *args)
 
-    monkeypatch.setattr(runtime, "_applied", noted)
+    monkeypatch.setattr(runtime, "_apply", noted)
     tf.function(lambda x, y: rules.complex_op(x, y))(tf.ones(3), tf.ones(3))
     assert ran == [(runtime.__file__, rules.__file__)]
 

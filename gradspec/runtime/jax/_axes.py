@@ -18,7 +18,7 @@ def spread(x: Array, axis: int, size: int) -> Array:
     return jnp.broadcast_to(x, shape)
 
 
-def stacked(*parts: ArrayLike) -> Array:
+def stack_last(*parts: ArrayLike) -> Array:
     """The parts stacked along a new last axis."""
     return jnp.stack(jnp.broadcast_arrays(*parts), -1)
 

@@ -88,7 +88,7 @@ class Rule:
 
     def calls(self, *arguments: Any) -> tuple[Array, ...]:
         """All outputs for the arguments of the public function."""
-        dtype, inputs = self._converted(dict(zip(self._kinds, arguments, strict=True)))
+        dtype, inputs = self._convert(dict(zip(self._kinds, arguments, strict=True)))
         try:
             made = self._function(*inputs)
         except (IndexError, TypeError, ValueError) as fault:
@@ -96,9 +96,9 @@ class Rule:
             explain(fault, self._name, given, self._kinds, self._axes)
             raise
         outputs = made if isinstance(made, tuple) else (made,)
-        return tuple(_rounded(dtype, y) for y in outputs)
+        return tuple(_cast_result(dtype, y) for y in outputs)
 
-    def _converted(self, given: dict[str, Any]) -> tuple[Any, list[Any]]:
+    def _convert(self, given: dict[str, Any]) -> tuple[Any, list[Any]]:
         """The dtype of the results, and the arguments for the function."""
         name, kinds, dtype = self._name, self._kinds, None
         floats = {
@@ -141,23 +141,23 @@ def rule(
 
 def _integers(rule: str, name: str, value: ArrayLike) -> Array:
     """An integer argument, in a type wide enough for arithmetic on positions."""
-    array = _checked(rule, name, value, jnp.integer, "an integer", "int")
+    array = _checked_array(rule, name, value, jnp.integer, "an integer", "int")
     return array.astype(jnp.int32) if jnp.iinfo(array.dtype).bits < 32 else array
 
 
 def _booleans(rule: str, name: str, value: ArrayLike) -> Array:
     """A boolean argument."""
-    return _checked(rule, name, value, jnp.bool_, "a boolean", "bool")
+    return _checked_array(rule, name, value, jnp.bool_, "a boolean", "bool")
 
 
 def _number(rule: str, name: str, value: float) -> Any:
     """A static as a Python number: a NumPy number would promote."""
-    return number(rule, name, _known(rule, name, value), is_whole=False)
+    return number(rule, name, _known_static(rule, name, value), is_whole=False)
 
 
 def _whole(rule: str, name: str, value: int) -> Any:
     """A static that must be an integer."""
-    return number(rule, name, _known(rule, name, value), is_whole=True)
+    return number(rule, name, _known_static(rule, name, value), is_whole=True)
 
 
 _CONVERSIONS: Mapping[str, Callable[[str, str, Any], Any]] = {
@@ -168,7 +168,7 @@ _CONVERSIONS: Mapping[str, Callable[[str, str, Any], Any]] = {
 }
 
 
-def _known(rule: str, name: str, value: Any) -> Any:
+def _known_static(rule: str, name: str, value: Any) -> Any:
     """A static, whose value must be known when JAX traces."""
     if isinstance(value, jax.core.Tracer):
         raise TypeError(
@@ -179,19 +179,19 @@ def _known(rule: str, name: str, value: Any) -> Any:
     return value
 
 
-def _rounded(dtype: Any, y: Array) -> Array:
+def _cast_result(dtype: Any, y: Array) -> Array:
     """A floating result in the dtype of the results."""
     if dtype is None or y.dtype == dtype or not jnp.issubdtype(y.dtype, jnp.floating):
         return y
     return y.astype(dtype)
 
 
-def counted(y: Array) -> Array:
+def as_default_int(y: Array) -> Array:
     """An integer result in JAX's default integer type."""
     return y.astype(int)
 
 
-def filled(value: ArrayLike, *like: Array) -> Array:
+def broadcast_full(value: ArrayLike, *like: Array) -> Array:
     """``value`` in the joint shape of the arrays, and the dtype of the first."""
     shape = jnp.broadcast_shapes(*(x.shape for x in like))
     return jnp.broadcast_to(jnp.asarray(value, like[0].dtype), shape)
@@ -254,11 +254,11 @@ def constant(
 ) -> Callable[..., Value]:
     """The function, through which no derivative flows. Statics follow the arrays."""
 
-    def fixed(*given: Any) -> Value:
+    def hold(*given: Any) -> Value:
         count = len(given) - len(nondiff_argnums)
         return function(*map(jax.lax.stop_gradient, given[:count]), *given[count:])
 
-    return fixed
+    return hold
 
 
 def slopes(rule: Rule) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -276,7 +276,7 @@ def slopes(rule: Rule) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
             return result, _tangent(result, rows, dots)
         return result, tuple(map(_tangent, outputs, rows, [dots] * len(outputs)))
 
-    return _registered(rule, push)
+    return _registrar(rule, push)
 
 
 def _tangent(y: Array, row: Any, dots: Sequence[Any]) -> Array:
@@ -313,16 +313,16 @@ def pullback(
         def backward(*cotangents: Array) -> Any:
             return function(*primals, *statics, *outputs, *cotangents)
 
-        pushed = iter(_transposed(backward, primals, dots, moved))
+        pushed = iter(_transpose(backward, primals, dots, moved))
         tangents = tuple(
             still(y) if k in constant else next(pushed) for k, y in enumerate(outputs)
         )
         return result, tangents if isinstance(result, tuple) else tangents[0]
 
-    return _registered(rule, push)
+    return _registrar(rule, push)
 
 
-def _transposed(
+def _transpose(
     backward: Callable[..., Any],
     inputs: Sequence[Array],
     dots: Sequence[Any],
@@ -352,7 +352,7 @@ def _transposed(
     return tangents
 
 
-def _registered(
+def _registrar(
     rule: Rule, push: Callable[[Callable[..., Any], tuple[Any, ...]], tuple[Any, Any]]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -429,10 +429,10 @@ def _floating(rule: str, name: str, value: ArrayLike) -> Array:
             f"{rule}: {name} must be a dense array, not {type(value).__name__}; "
             f"convert it first, as in {name}.todense()"
         )
-    return _checked(rule, name, value, jnp.floating, "a floating", "jnp.float32")
+    return _checked_array(rule, name, value, jnp.floating, "a floating", "jnp.float32")
 
 
-def _checked(
+def _checked_array(
     rule: str, name: str, value: ArrayLike, kind: Any, words: str, to: str
 ) -> Array:
     """``value`` as an array of the kind; no implicit conversion between kinds."""

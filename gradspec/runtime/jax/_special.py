@@ -173,7 +173,7 @@ def lgamma(x: jax.Array) -> jax.Array:
     return jnp.where(outer, special.gammaln(jnp.where(outer, x, 1.0)), y)
 
 
-def rounded(x: jax.Array) -> jax.Array:
+def round_before_use(x: jax.Array) -> jax.Array:
     """x, rounded before it is used: XLA would join what is on both sides."""
     kind = jnp.finfo(x.dtype)
     return jax.lax.reduce_precision(x, kind.nexp, kind.nmant)

@@ -20,7 +20,7 @@ def spread(value: Array, axis: int, size: int) -> Array:
     return np.broadcast_to(value, shape)
 
 
-def stacked(*parts: ArrayLike) -> Array:
+def stack_last(*parts: ArrayLike) -> Array:
     """The parts stacked along a new last axis."""
     return np.stack(np.broadcast_arrays(*parts), axis=-1)
 

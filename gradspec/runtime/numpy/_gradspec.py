@@ -213,7 +213,9 @@ class Rule(Generic[Result]):
     def _in_shape(self, name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
         """A cotangent or tangent as an array of the shape of its output or input."""
         try:
-            array = _unmasked(value).astype(self._work, casting="same_kind", copy=False)
+            array = _without_mask(value).astype(
+                self._work, casting="same_kind", copy=False
+            )
             return array if array.shape == shape else np.broadcast_to(array, shape)
         except (TypeError, ValueError) as fault:
             raise type(fault)(f"{self._name}: {name}: {fault}") from fault
@@ -239,7 +241,7 @@ def sum_to(value: Array, x: Array) -> Array:
     return total.reshape(x.shape)
 
 
-def filled(value: ArrayLike, *like: Array) -> Array:
+def broadcast_full(value: ArrayLike, *like: Array) -> Array:
     """``value`` in the joint shape of the arrays, and the dtype of the first."""
     shape = np.broadcast_shapes(*(x.shape for x in like))
     return np.broadcast_to(np.asarray(value, like[0].dtype), shape)
@@ -262,7 +264,7 @@ def _argument(rule: str, name: str, kind: str, value: Any) -> Any:
     if kind in _FLOATS and type(value) in (int, float):
         return float(value)
     try:
-        array = _unmasked(value)
+        array = _without_mask(value)
     except (TypeError, ValueError) as fault:
         raise unreadable(rule, name, fault) from fault
     kinds, words, to = _KINDS[kind]
@@ -274,7 +276,7 @@ def _argument(rule: str, name: str, kind: str, value: Any) -> Any:
     return array.astype(np.int64) if kind == "integer" else array
 
 
-def _unmasked(value: ArrayLike) -> Array:
+def _without_mask(value: ArrayLike) -> Array:
     """``value`` as an array; a masked one is refused, since its mask would be lost."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise TypeError("a masked array would lose its mask; fill it: x.filled(0.0)")

@@ -37,7 +37,7 @@ def softmax(x: tf.Tensor, axis: int) -> tf.Tensor:
     return exp / tf.reduce_sum(exp, axis, keepdims=True)
 
 
-def stacked(*parts: tf.Tensor) -> tf.Tensor:
+def stack_last(*parts: tf.Tensor) -> tf.Tensor:
     """The parts, which broadcast, stacked along a new last axis."""
     shape = tf.shape(parts[0])
     for part in parts[1:]:

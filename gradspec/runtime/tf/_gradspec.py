@@ -88,7 +88,7 @@ def custom_gradient(
 
         def function(*given: Any, **named: Any) -> Any:
             if len(given) != len(names) or named.keys() != numbers.keys():
-                given, named = _bound(rule, signature, given, named)
+                given, named = _bind(rule, signature, given, named)
             for name, kind in numbers.items():
                 if type(named[name]) is not kind:
                     named[name] = _number(rule, name, named[name], kind)
@@ -102,7 +102,7 @@ def custom_gradient(
                         tensors = tuple(map(tf.identity, tensors))
             bound = functools.partial(core, **named)
             try:
-                results = _applied(bound, tensors, precision, is_linear)
+                results = _apply(bound, tensors, precision, is_linear)
             except (ValueError, tf.errors.InvalidArgumentError) as fault:
                 known = dict(zip(names, map(_outline, tensors), strict=True))
                 explain(fault, rule, known | named, kinds, axes)
@@ -126,7 +126,7 @@ def custom_gradient(
     return decorate if core is None else decorate(core)
 
 
-def _applied(
+def _apply(
     core: Callable[..., Any],
     tensors: tuple[tf.Tensor, ...],
     precision: tf.DType,
@@ -139,16 +139,16 @@ def _applied(
     is_eager = tf.executing_eagerly()
     if not is_eager:  # in a branch of a loop a gradient finds no tensor from outside
         tensors = tuple(map(tf.identity, tensors))
-    wide = _widened(tensors, precision)
+    wide = _widen(tensors, precision)
     narrow = [t.dtype for w, t in zip(wide, tensors, strict=True) if w is not t]
 
-    def pulled(*upstream: Any) -> list[tf.Tensor | None]:
+    def pull_back(*upstream: Any) -> list[tf.Tensor | None]:
         pull = backward
         if pull is None or (record and record.could_possibly_record()):
             # again: nothing wide was kept, or what was kept must be seen through
-            _, pull = core(*_widened(tensors, precision))
+            _, pull = core(*_widen(tensors, precision))
         dense = list(map(_dense, upstream, outlines))
-        found = pull(*_widened(dense, precision))
+        found = pull(*_widen(dense, precision))
         found = found if isinstance(found, tuple) else (found,)
         return [_like(dx, x) for dx, x in zip(found, tensors, strict=True)]
 
@@ -165,10 +165,10 @@ def _applied(
             made = [tf.identity(y) for y in outputs]
         else:
             ended = [tf.stop_gradient(y) for y in outputs]
-            made = tf.custom_gradient(lambda *_: (ended, pulled))(*tensors)
+            made = tf.custom_gradient(lambda *_: (ended, pull_back))(*tensors)
     if record:
         forward = None if is_linear else _no_forward_mode
-        record.record_operation("Rule", made, tensors, pulled, forward)
+        record.record_operation("Rule", made, tensors, pull_back, forward)
     return tuple(made) if isinstance(results, tuple) else made[0]
 
 
@@ -178,9 +178,7 @@ def _no_forward_mode(*_: object) -> None:
     )
 
 
-def _widened(
-    tensors: Sequence[tf.Tensor], precision: tf.DType
-) -> tuple[tf.Tensor, ...]:
+def _widen(tensors: Sequence[tf.Tensor], precision: tf.DType) -> tuple[tf.Tensor, ...]:
     """The tensors, with narrower floating types cast to ``precision``."""
     least = precision.size
     narrow = [t.dtype.is_floating and t.dtype.size < least for t in tensors]
@@ -243,7 +241,7 @@ def broadcast_like(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     return tf.broadcast_to(x, joint_shape(x, y))
 
 
-def filled(value: Any, *like: tf.Tensor) -> tf.Tensor:
+def broadcast_full(value: Any, *like: tf.Tensor) -> tf.Tensor:
     """``value`` in the joint shape of the tensors, and the type of the first."""
     return tf.broadcast_to(tf.cast(value, like[0].dtype), joint_shape(*like))
 
@@ -260,7 +258,7 @@ def power(x: tf.Tensor, n: float) -> tf.Tensor:
 # --- arguments -------------------------------------------------------------------------
 
 
-def _bound(
+def _bind(
     rule: str, signature: inspect.Signature, given: Any, named: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """All tensors by position, and all numbers by keyword."""
@@ -291,7 +289,7 @@ def _tensors(
         wanted = {"floating": dtype, "integer": tf.int64, "boolean": tf.bool}
         to = wanted[kinds.get(name, "floating")]
         if name not in made:
-            made[name] = _converted(rule, name, value, to)
+            made[name] = _convert(rule, name, value, to)
         elif made[name].dtype != to:
             made[name] = tf.cast(made[name], to)
     return tuple(made[name] for name in values)
@@ -299,7 +297,7 @@ def _tensors(
 
 def _tensor(rule: str, name: str, value: Any, kind: str) -> tf.Tensor:
     """A dense tensor whose dtype is of a kind."""
-    tensor = value if isinstance(value, tf.Tensor) else _converted(rule, name, value)
+    tensor = value if isinstance(value, tf.Tensor) else _convert(rule, name, value)
     is_right = {
         "floating": tensor.dtype.is_floating,
         "integer": tensor.dtype.is_integer,
@@ -315,7 +313,7 @@ def _tensor(rule: str, name: str, value: Any, kind: str) -> tf.Tensor:
     return tensor
 
 
-def _converted(rule: str, name: str, value: Any, dtype: Any = None) -> tf.Tensor:
+def _convert(rule: str, name: str, value: Any, dtype: Any = None) -> tf.Tensor:
     if isinstance(value, tf.RaggedTensor):
         raise TypeError(
             f"{rule}: {name} must be a dense tensor, not a ragged one: take "

@@ -41,13 +41,13 @@ def positions(size: int, like: Tensor) -> Tensor:
     return torch.arange(size, device=like.device)
 
 
-def stacked(*parts: Tensor) -> Tensor:
+def stack_last(*parts: Tensor) -> Tensor:
     """The parts stacked along a new last axis."""
     shape = torch.broadcast_shapes(*(part.shape for part in parts))
     return torch.stack([part.expand(shape) for part in parts], -1)
 
 
-def permuted(x: Tensor, order: tuple[int, ...]) -> Tensor:
+def permute_last(x: Tensor, order: tuple[int, ...]) -> Tensor:
     """``x`` with its last axes in another order."""
     return x.permute(*range(x.dim() - len(order)), *order)
 

@@ -132,7 +132,7 @@ class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
             ctx.save_for_forward(*kept)
             ctx.dtype, ctx.shapes = dtype, [y.shape for y in outputs]
         if cls._constant:
-            fixed = [_unbatched(outputs[k]) for k in cls._constant]
+            fixed = [_without_batch(outputs[k]) for k in cls._constant]
             ctx.mark_non_differentiable(*fixed)
         if len(outputs) > 1:
             ctx.set_materialize_grads(cls._fills)
@@ -199,7 +199,7 @@ def rule(
         cls._has_numbers = is_mixed or extra > 0  # a local may be a choice by a size
         cls._constant = (*constant, *range(outputs, outputs + extra))
         if not hasattr(cls, "pushforward"):
-            cls.pushforward = staticmethod(_transposed(cls.pullback))
+            cls.pushforward = staticmethod(_transpose(cls.pullback))
         # a compiler that looked inside would differentiate ``forward``
         torch.compiler.allow_in_graph(cls)
         # of a Function a compiler reads methods alone, so that these have what they need
@@ -215,7 +215,7 @@ def rule(
     return decorate
 
 
-def _transposed(pullback: Callable[..., Any]) -> Callable[..., Any]:
+def _transpose(pullback: Callable[..., Any]) -> Callable[..., Any]:
     """The pullback of one gradient as a pushforward."""
 
     def pushforward(*given: Any) -> Any:
@@ -269,7 +269,7 @@ def _rounding(
     """``value`` computed in the dtype of the computation, rounded once."""
     numbers = [k for k, kind in enumerate(kinds.values()) if kind == "number"]
 
-    def rounded(*inputs: Any) -> Any:
+    def call_rounded(*inputs: Any) -> Any:
         dtype = _dtype(inputs)
         if dtype in computed_in:
             wide = _wide(computed_in[dtype], inputs)
@@ -279,7 +279,7 @@ def _rounding(
             return _cast(made, dtype)  # they may be of another type
         return made
 
-    return rounded
+    return call_rounded
 
 
 def _converting(
@@ -296,14 +296,14 @@ def _converting(
         pairs = zip(arguments[count:], types, strict=True)
         return _are_alike(arguments[:count]) and all(type(x) is t for x, t in pairs)
 
-    def converted(*arguments: Any) -> tuple[Any, ...]:
+    def convert(*arguments: Any) -> tuple[Any, ...]:
         inputs = arguments
         if not (is_plain and count and are_ready(arguments)):
             given = dict(zip(names, arguments, strict=True))
             floats = {n: given[n] for n in names if kinds[n] in _FLOATS}
-            made = dict(zip(floats, _promoted(rule, floats), strict=True))
+            made = dict(zip(floats, _promote(rule, floats), strict=True))
             inputs = tuple(
-                made[n] if n in made else _converted(rule, n, kinds[n], given[n])
+                made[n] if n in made else _convert(rule, n, kinds[n], given[n])
                 for n in names
             )
             inputs = _numbers_alike(inputs, words)
@@ -311,7 +311,7 @@ def _converting(
             check_axes(inputs)
         return inputs
 
-    return converted
+    return convert
 
 
 def sum_to(gradient: Tensor, x: Tensor) -> Tensor:
@@ -340,7 +340,9 @@ def scalar_like(like: Tensor, value: Any) -> Tensor:
         return torch.full((), value, dtype=like.dtype, device=like.device)
 
 
-def filled(value: Any, *like: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+def broadcast_full(
+    value: Any, *like: Tensor, dtype: torch.dtype | None = None
+) -> Tensor:
     """``value`` in the joint shape of the tensors, and the dtype of the first."""
     first = like[0] if len(like) == 1 else torch.broadcast_tensors(*like)[0]
     if isinstance(value, Tensor):
@@ -424,7 +426,7 @@ def _primal(tensor: Tensor) -> Tensor:
     return forward_ad.unpack_dual(tensor, level=0).primal
 
 
-def _unbatched(tensor: Tensor) -> Tensor:
+def _without_batch(tensor: Tensor) -> Tensor:
     """The tensor that holds a batch of vmap: the one that autograd knows."""
     if _transforms_are_active() and tensor.is_floating_point():
         while _inside.is_batchedtensor(tensor):
@@ -480,7 +482,7 @@ def _are_alike(values: Sequence[Any]) -> bool:
     )
 
 
-def _promoted(rule: str, values: Mapping[str, Any]) -> tuple[Tensor, ...]:
+def _promote(rule: str, values: Mapping[str, Any]) -> tuple[Tensor, ...]:
     """Tensors of one floating type, the widest; Python numbers take it over."""
     if not values or _are_alike(tuple(values.values())):
         return tuple(values.values())
@@ -518,7 +520,7 @@ def _as_tensor(rule: str, name: str, value: Any, **kind: Any) -> Tensor:
         raise unreadable(rule, name, fault) from fault
 
 
-def _converted(rule: str, name: str, kind: str, value: Any) -> Any:
+def _convert(rule: str, name: str, kind: str, value: Any) -> Any:
     """An integer or boolean tensor, or a number."""
     if kind in ("known", "whole"):
         is_whole = isinstance(value, int | torch.SymInt)  # as a symbol is to a compiler

@@ -11,7 +11,13 @@ from gradspec.plan.plan import Assign, Block
 from gradspec.plan.program import Operators, Program, Residuals
 from gradspec.primitives.lookup import spellings
 from gradspec.primitives.table_operators import FENCE
-from gradspec.targets.axes import called, inner_product, is_over_batch, places, whole
+from gradspec.targets.axes import (
+    inner_product,
+    is_over_batch,
+    places,
+    runtime_call,
+    whole,
+)
 from gradspec.targets.expressions import ATOM, Dialect, Scope, Text
 from gradspec.targets.target import Page
 
@@ -34,12 +40,14 @@ OPERATORS = Operators(
 # --- operations on named axes ---------------------------------------------------------
 
 
-def ranked(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> Text:
+def ranked_text(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> Text:
     """The operation as text."""
-    return Text(_written(node, parts, scope), ATOM)
+    return Text(_operation_text(node, parts, scope), ATOM)
 
 
-def _written(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> str:
+def _operation_text(
+    node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope
+) -> str:
     texts, page = [part.text for part in parts], scope.page
     match node:
         case arrays.Reduce():
@@ -70,7 +78,7 @@ def _written(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> 
         case arrays.LogSoftmax(axis=axis):
             return f"jax.nn.log_softmax({texts[0]}, {axis})"
         case _:
-            return called(node, parts, page)
+            return runtime_call(node, parts, page)
 
 
 def _reduce(node: arrays.Reduce, text: str) -> str:
@@ -102,7 +110,7 @@ DIALECT = Dialect(
         "{x}.astype(jnp.result_type(0.0))",
         "jnp.asarray({x}, jnp.result_type(0.0))",
     ),
-    ranked=ranked,
+    ranked=ranked_text,
     of_numbers=(arrays.Spread, arrays.Stack),
 )
 
@@ -124,17 +132,17 @@ def with_barriers(program: Program) -> Program:
         return program
     known = _Known(program.numbers)
     forward, backward = program.forward, program.backward
-    statements = known.assigned(forward.statements)
-    results = tuple(map(known.parted, forward.results))
+    statements = known.assign(forward.statements)
+    results = tuple(map(known.part, forward.results))
     for output, result in zip(program.outputs, results, strict=True):
         known.learn(output.name, result)
     pushes = program.pushes
     if pushes is not None:
-        steps = known.assigned(pushes.statements)
-        pushes = Block(steps, tuple(map(known.parted, pushes.results)))
-    below = known.assigned(backward.statements)
+        steps = known.assign(pushes.statements)
+        pushes = Block(steps, tuple(map(known.part, pushes.results)))
+    below = known.assign(backward.statements)
     gradients = tuple(
-        terms and tuple(replace(t, value=known.parted(t.value)) for t in terms)
+        terms and tuple(replace(t, value=known.part(t.value)) for t in terms)
         for terms in backward.gradients
     )
     return replace(
@@ -158,17 +166,17 @@ class _Known:
             if self._is(value, operation):
                 self.made[name] = operation
 
-    def assigned(self, statements: Iterable[Assign]) -> tuple[Assign, ...]:
+    def assign(self, statements: Iterable[Assign]) -> tuple[Assign, ...]:
         done: list[Assign] = []
         for s in statements:
-            done.append(replace(s, value=self.parted(s.value)))
+            done.append(replace(s, value=self.part(s.value)))
             self.learn(s.name, done[-1].value)
         return tuple(done)
 
-    def parted(self, value: Expr) -> Expr:
-        return transform(value, self._parted)
+    def part(self, value: Expr) -> Expr:
+        return transform(value, self._part_node)
 
-    def _parted(self, node: Expr) -> Expr:
+    def _part_node(self, node: Expr) -> Expr:
         match node:
             case Op("div", (above, below)):
                 for operation in ("div", "exp", "pow"):

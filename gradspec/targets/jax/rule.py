@@ -21,18 +21,18 @@ from gradspec.targets.lines import (
     assignments,
     docstring,
     gradient,
-    indented,
+    indent_lines,
     keywords,
     kinds_of,
-    listed,
-    marked,
+    mark_unused,
+    name_or_tuple,
     parameters,
-    returned,
+    result_type,
     sentence,
     sizes,
-    tightened,
-    tupled,
-    unpacked,
+    tighten,
+    tuple_items,
+    unpacking,
 )
 from gradspec.targets.target import Definition, Page
 
@@ -59,9 +59,9 @@ def _public(core: Core) -> Lines:
         names = ", ".join(core.outputs)
         results = [f"{names} = {core.name}.calls({arguments})", f"return {names}"]
     return [
-        f"def {program.name}({tensors}) -> {returned(program, array)}:",
+        f"def {program.name}({tensors}) -> {result_type(program, array)}:",
         docstring(program.docs),
-        *indented(results),
+        *indent_lines(results),
     ]
 
 
@@ -171,7 +171,7 @@ def function(core: Core) -> Lines:
     return [
         _decorator(core),
         core.header(core.name, core.inputs),
-        *indented(tightened(body)),
+        *indent_lines(tighten(body)),
     ]
 
 
@@ -198,9 +198,9 @@ def _output(core: Core, output: Output, value: Expr) -> str:
     text, is_number = core.text(value), core.program.may_be_number(value)
     if is_number:
         like = ", ".join(core.program.like(output))
-        text = f"{core.core('filled')}({text}, {like})"
+        text = f"{core.core('broadcast_full')}({text}, {like})"
     if output.kind is Kind.INT:
-        return f"{core.core('counted')}({text})"
+        return f"{core.core('as_default_int')}({text})"
     if output.kind is Kind.BOOL and is_number:
         return f"{text}.astype(jnp.bool_)"
     if core.is_joint and output.takes_gradient:
@@ -247,7 +247,7 @@ def _slopes(core: Core) -> Lines:
         [texts.get((name, f"d{output}"), "None") for name in core.tensors]
         for output in core.outputs
     ]
-    parts = [listed(row) if {*row} != {"None"} else "None" for row in rows]
+    parts = [name_or_tuple(row) if {*row} != {"None"} else "None" for row in rows]
     body = [
         *assignments(pushes.statements, core.scope),
         *(f"# {line}" for c in comments for line in c.splitlines()),
@@ -287,12 +287,12 @@ def _function(
     """
     array = core.core("Array")
     given = core.inputs | dict.fromkeys([*core.outputs, *more], array)
-    parameters = dict(zip(marked(given, body), given.values(), strict=True))
+    parameters = dict(zip(mark_unused(given, body), given.values(), strict=True))
     name = core.page.fresh(f"{core.name}_{word}")
     return [
         f"@{core.core(word)}({core.name}{keywords})",
         core.header(name, parameters),
-        *indented(tightened(body)),
+        *indent_lines(tighten(body)),
     ]
 
 
@@ -365,22 +365,22 @@ def _forward(core: Core, name: str) -> Lines:
         f"{core.core('residual')}({n})" if n in core.tensors else n
         for n in _residual_names(core)
     ]
-    residuals = tupled(kept) if len(kept) == 1 else f"({', '.join(kept)})"
+    residuals = tuple_items(kept) if len(kept) == 1 else f"({', '.join(kept)})"
     body = [
         f"{', '.join(core.outputs)} = {core.call}",
-        *([_shown(core, traces.ends(core.program))] if core.trace else []),
-        f"return {listed(core.outputs)}, {residuals}",
+        *([_print_line(core, traces.ends(core.program))] if core.trace else []),
+        f"return {name_or_tuple(core.outputs)}, {residuals}",
     ]
-    return [core.header(name, core.inputs), *indented(body)]
+    return [core.header(name, core.inputs), *indent_lines(body)]
 
 
 def _backward(core: Core, name: str) -> Lines:
     program, kept = core.program, _residual_names(core)
     residuals, cotangents = map(program.local, ("residuals", "cotangents"))
     given = [f"d{o.name}" if o.takes_gradient else "_" for o in program.outputs]
-    lines = unpacked(kept, residuals) if kept else []
+    lines = unpacking(kept, residuals) if kept else []
     if len(given) > 1:
-        lines += unpacked(given, cotangents)
+        lines += unpacking(given, cotangents)
     wanted = [i.name for i, group in core.program.groups if group is not None]
     steps, found = _gradients(core, wanted)
     body = [
@@ -393,15 +393,15 @@ def _backward(core: Core, name: str) -> Lines:
     if core.trace:
         for i in wanted:
             shown = traces.terms(program, i, found[i], core.scope)
-            body += [_shown(core, values) for values in shown]
+            body += [_print_line(core, values) for values in shown]
     last = given[0] if len(given) == 1 else cotangents
     results = [found.get(name, "None") for name in core.tensors]
-    body.append(f"return {tupled(results)}")
+    body.append(f"return {tuple_items(results)}")
     header = core.header(name, core.numbers | dict.fromkeys((residuals, last), ""))
-    return [header, *indented(body)]
+    return [header, *indent_lines(body)]
 
 
-def _shown(core: Core, values: traces.Shown) -> str:
+def _print_line(core: Core, values: traces.Shown) -> str:
     """A line that prints values, also under `jax.jit`."""
     return f"jax.debug.print({traces.template(core.program, values)})"
 

@@ -6,12 +6,12 @@ from gradspec.plan import arrays
 from gradspec.plan.program import Operators
 from gradspec.primitives.lookup import spellings
 from gradspec.targets.axes import (
-    called,
     is_over_batch,
     kept_column,
     matrix_product,
     new_axes,
     places,
+    runtime_call,
     whole,
 )
 from gradspec.targets.expressions import ATOM, PRODUCT, SUM, Dialect, Scope, Text
@@ -27,7 +27,7 @@ OPERATORS = Operators(spellings=SPELLINGS, reserved=frozenset(["np", "math"]))
 # --- operations on named axes ---------------------------------------------------------
 
 
-def ranked(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> Text:
+def ranked_text(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> Text:
     """The operation as text."""
     page = scope.page
     match node:
@@ -64,7 +64,7 @@ def _call(
             back = f"np.cumsum(np.flip({texts[0]}, {axis}), axis={axis})"
             return f"np.flip({back}, {axis})"
         case _:
-            return called(node, parts, page)
+            return runtime_call(node, parts, page)
 
 
 def _reduce(op: str, arg: Text, axes: tuple[int, ...], keep: bool, page: Page) -> str:
@@ -119,6 +119,6 @@ DIALECT = Dialect(
     root_of_size="{x}**0.5",
     lift="np.asarray({x}, {like}.dtype)",
     untyped=("{x}.astype(np.float64)", "np.asarray({x})"),
-    ranked=ranked,
+    ranked=ranked_text,
     of_numbers=(arrays.Stack,),
 )

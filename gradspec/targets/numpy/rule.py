@@ -16,18 +16,18 @@ from gradspec.targets.lines import (
     docstring,
     forward,
     gradient,
-    indented,
+    indent_lines,
     keywords,
     kinds_of,
-    listed,
-    marked,
+    mark_unused,
+    name_or_tuple,
     parameters,
     residual_names,
     residuals,
-    returned,
+    result_type,
     sentence,
     sizes,
-    tightened,
+    tighten,
 )
 from gradspec.targets.numpy.dialect import DIALECT
 from gradspec.targets.target import Definition, Page
@@ -53,7 +53,7 @@ def definitions(program: Program, page: Page, *, trace: bool) -> list[Definition
 
 def _class(program: Program, own: str, scope: Scope, trace: bool) -> Lines:
     rule = scope.page.core("Rule")
-    result = returned(program, scope.page.core("Array"))
+    result = result_type(program, scope.page.core("Array"))
     words = [f'name="{program.name}"', *_keywords(program, scope.page)]
     here = program, scope.page
     back = replace(scope, like=next(iter(program.cotangents), scope.like))
@@ -62,12 +62,12 @@ def _class(program: Program, own: str, scope: Scope, trace: bool) -> Lines:
     methods = [
         _method("value", program.arguments, _forward(program, scope, trace), *here),
         *_residuals(program, scope.page, trace),
-        _method("pullback", marked(given, backward), backward, *here),
+        _method("pullback", mark_unused(given, backward), backward, *here),
         *_pushforward(program, scope, trace),
     ]
     body = [line for method in methods for line in (*method, "")]
     header = f"class {own}({rule}[{result}], {', '.join(words)}):"
-    return [header, *indented(body[:-1])]
+    return [header, *indent_lines(body[:-1])]
 
 
 def _keywords(program: Program, page: Page) -> Iterable[str]:
@@ -88,7 +88,7 @@ def _method(
     numbers = {i.name: _NUMBERS[i.kind] for i in program.static_inputs}
     typed = [f"{n}: {numbers.get(n.lstrip('_'), array)}" for n in parameters_]
     header = f"def {name}({', '.join(typed)}) -> object:"
-    return ["@staticmethod", header, *indented(tightened(body))]
+    return ["@staticmethod", header, *indent_lines(tighten(body))]
 
 
 def _forward(program: Program, scope: Scope, trace: bool) -> Lines:
@@ -106,7 +106,7 @@ def _output(program: Program, output: Output, value: Expr, scope: Scope) -> str:
         if output.kind is Kind.INT and not is_whole(value, program.positions):
             return f"{render_atom(value, scope)}.astype(np.int64)"
         return text
-    made = f"{scope.page.core('filled')}({text}, {', '.join(program.like(output))})"
+    made = f"{scope.page.core('broadcast_full')}({text}, {', '.join(program.like(output))})"
     if output.kind not in kinds:
         return made
     return f"{made}.astype({kinds[output.kind]})"
@@ -156,7 +156,7 @@ def _pushforward(program: Program, scope: Scope, trace: bool) -> Iterable[Lines]
         *assignments(block.statements, scope),
         f"return {', '.join(dots)}",
     ]
-    given = marked([*kept, *moved], body)
+    given = mark_unused([*kept, *moved], body)
     yield _method("pushforward", given, body, program, scope.page)
 
 
@@ -176,7 +176,7 @@ def _call(program: Program, own: str) -> str:
 
 def _value(program: Program, own: str, page: Page) -> Lines:
     like = page.own("numpy.typing", "ArrayLike")
-    result = returned(program, page.core("Array"))
+    result = result_type(program, page.core("Array"))
     return [
         f"def {program.name}({parameters(program, like)}) -> {result}:",
         docstring(program.docs),
@@ -186,13 +186,13 @@ def _value(program: Program, own: str, page: Page) -> Lines:
 
 def _vjp(program: Program, own: str, name: str, page: Page) -> Lines:
     like = page.own("numpy.typing", "ArrayLike")
-    result = returned(program, page.core("Array"))
+    result = result_type(program, page.core("Array"))
     kind = f"tuple[{result}, {page.core('Pullback')}]"
     call = f"{program.name}({', '.join(i.name for i in program.tensor_inputs)})"
     gradients = [
         f"d{i.name}" if i.takes_gradient else "None" for i in program.tensor_inputs
     ]
-    given = listed(program.cotangents)
+    given = name_or_tuple(program.cotangents)
     text = f"``{call}``, and its pullback from {given} to ({', '.join(gradients)})."
     if len(gradients) == 1:
         text = text.replace(f"({gradients[0]})", f"({gradients[0]},)")
@@ -205,7 +205,7 @@ def _vjp(program: Program, own: str, name: str, page: Page) -> Lines:
 
 def _jvp(program: Program, own: str, name: str, page: Page) -> Lines:
     like = page.own("numpy.typing", "ArrayLike")
-    result = returned(program, page.core("Array"))
+    result = result_type(program, page.core("Array"))
     primals, tangents = program.local("primals"), program.local("tangents")
     params = [
         f"{primals}: {page.core('Primals')}",

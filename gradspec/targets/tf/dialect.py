@@ -12,13 +12,13 @@ from gradspec.plan.program import Operators
 from gradspec.primitives.lookup import spellings
 from gradspec.primitives.row import Runtime, Template
 from gradspec.targets.axes import (
-    called,
     inner_product,
     is_over_batch,
     matrix_product,
     new_axes,
     outer_sum,
     places,
+    runtime_call,
     whole,
 )
 from gradspec.targets.expressions import ATOM, SUM, Dialect, Scope, Text
@@ -39,7 +39,7 @@ OPERATORS = Operators(
 _LETTERS = "abcdefgh"
 
 
-def ranked(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> Text:
+def ranked_text(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> Text:
     """The operation as text."""
     match node:
         case arrays.LogSoftmax(axis=axis) if axis != -1:
@@ -59,13 +59,13 @@ def _call(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> str
             name = "max" if op == "peak" else op  # which is -inf of nothing here
             return f"tf.reduce_{name}({texts[0]}, {places(axes)}{keepdims})"
         case arrays.Expand(axes=axes):
-            return _expanded(parts[0], axes)
+            return _expand(parts[0], axes)
         case arrays.Spread(axis=axis, size=size) if parts[0].is_scalar:
             shape = ", ".join([whole(size).text, *["1"] * (-axis - 1)])
             number = f"tf.constant({texts[0]}, {scope.like}.dtype)"
             return f"tf.fill([{shape}], {number})"
         case arrays.Permute(order=order):
-            return _permuted(texts[0], order)
+            return _permute(texts[0], order)
         case arrays.Diagonal(first=first, second=second):
             return _diagonal(texts[0], first, second)
         case arrays.Arange(size=size):
@@ -78,16 +78,16 @@ def _call(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> str
         case arrays.LogSoftmax():
             return f"tf.nn.log_softmax({texts[0]})"
         case _:
-            return called(node, parts, page)
+            return runtime_call(node, parts, page)
 
 
-def _expanded(part: Text, axes: tuple[int, ...]) -> str:
+def _expand(part: Text, axes: tuple[int, ...]) -> str:
     if len(axes) == 1:
         return f"tf.expand_dims({part.text}, {axes[0]})"
     return new_axes(part, axes, "tf.newaxis")
 
 
-def _permuted(text: str, order: tuple[int, ...]) -> str:
+def _permute(text: str, order: tuple[int, ...]) -> str:
     if order == (-1, -2):
         return f"tf.linalg.matrix_transpose({text})"
     word = _LETTERS[: len(order)]
@@ -113,7 +113,7 @@ def _einsum(node: arrays.Einsum, parts: tuple[Text, ...], page: Page) -> str:
     a product and a sum, and a sum over batch axes needs another spelling.
     """
     texts = ", ".join(part.text for part in parts)
-    outer = outer_sum(node, parts, lambda part: _expanded(part, (-1,)))
+    outer = outer_sum(node, parts, lambda part: _expand(part, (-1,)))
     if outer is not None:
         return f"{page.axes('sum_of_outer')}({outer[0]}){outer[1]}"
     if is_over_batch(node):
@@ -174,7 +174,7 @@ DIALECT = Dialect(
     lifts=_lifts,
     variants=_variants,
     untyped=("tf.cast({x}, tf.float32)", "tf.constant({x}, tf.float32)"),
-    ranked=ranked,
+    ranked=ranked_text,
     static_power=Runtime("power", "core"),
     of_numbers=(arrays.Spread,),
 )

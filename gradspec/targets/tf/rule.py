@@ -25,15 +25,15 @@ from gradspec.targets.lines import (
     assignments,
     docstring,
     gradient,
-    indented,
+    indent_lines,
     keywords,
     kinds_of,
-    listed,
-    marked,
+    mark_unused,
+    name_or_tuple,
     parameters,
-    returned,
+    result_type,
     sentence,
-    tightened,
+    tighten,
 )
 from gradspec.targets.target import Definition, Page
 from gradspec.targets.tf.dialect import DIALECT
@@ -45,13 +45,13 @@ _TENSOR = "tf.Tensor"
 def definitions(program: Program, page: Page, *, trace: bool) -> list[Definition]:
     """The function, and the layer of a rule with params."""
     scope = scope_of(program, page, DIALECT)
-    result = f"{page.core('Result')}[{returned(program, _TENSOR)}]"
+    result = f"{page.core('Result')}[{result_type(program, _TENSOR)}]"
     lines = [
         *([_registration(page)] if _is_activation(program) else []),
         _decorator(program, page),
         f"def {program.name}({parameters(program, _TENSOR)}) -> {result}:",
         docstring(program.docs),
-        *indented(_body(program, scope, trace)),
+        *indent_lines(_body(program, scope, trace)),
     ]
     function = Definition(lines, (program.name,))
     made = layer(program, OWN)
@@ -80,14 +80,14 @@ def _body(program: Program, scope: Scope, trace: bool) -> Lines:
     statements, results = _forward(program, scope, trace)
     before = [*_sizes(program, scope.page, trace), *statements]
     behind = _backward(program, scope, trace)
-    cotangents = ", ".join(marked((f"d{o.name}" for o in program.outputs), behind))
+    cotangents = ", ".join(mark_unused((f"d{o.name}" for o in program.outputs), behind))
     return [
         *before,
         "",
         f"def {backward}({cotangents}):",
-        *indented(tightened(behind)),
+        *indent_lines(tighten(behind)),
         "",
-        f"return {listed(results)}, {backward}",
+        f"return {name_or_tuple(results)}, {backward}",
     ]
 
 
@@ -118,11 +118,11 @@ def _forward(program: Program, scope: Scope, trace: bool) -> tuple[Lines, list[s
             text = output.name
         results.append(text)
     if trace:
-        lines.append(_shown(program, traces.ends(program), scope.page))
+        lines.append(_print_call(program, traces.ends(program), scope.page))
     return lines, results
 
 
-def _shown(program: Program, values: traces.Shown, page: Page) -> str:
+def _print_call(program: Program, values: traces.Shown, page: Page) -> str:
     return f"{page.core('show')}({traces.template(program, values)})"
 
 
@@ -130,7 +130,7 @@ def _output(program: Program, output: Output, value: Expr, scope: Scope) -> str:
     """The text of an output; a number takes the shape to which its inputs broadcast."""
     text = render(value, scope)
     if program.may_be_number(value):
-        text = f"{scope.page.core('filled')}({text}, {', '.join(program.like(output))})"
+        text = f"{scope.page.core('broadcast_full')}({text}, {', '.join(program.like(output))})"
     elif output.kind is not Kind.INT:
         return text
     to = {Kind.INT: "tf.int64", Kind.BOOL: "tf.bool"}.get(output.kind)
@@ -163,7 +163,7 @@ def _backward(program: Program, scope: Scope, trace: bool) -> Lines:
             text = f"d{i.name}"
         if trace:
             shown = traces.terms(program, i.name, f"d{i.name}", scope)
-            lines += [_shown(program, values, scope.page) for values in shown]
+            lines += [_print_call(program, values, scope.page) for values in shown]
         found.append(text)
     return [*lines, f"return {', '.join(found)}"]
 
@@ -244,7 +244,7 @@ def _layer(layer: Layer, page: Page) -> Definition:
     sizes = _size_arguments(layer)
     arguments = layers.arguments(layer, sizes, layers.statics(layer))
     data = ", ".join(f"{layer.public(i.name)}: tf.Tensor" for i in layer.data)
-    params = layers.listed(layer.public(i.name) for i in layer.params)
+    params = layers.listing(layer.public(i.name) for i in layer.params)
     lines = [
         _registration(page),
         f"class {layer.name}(tf.keras.layers.Layer):",
@@ -252,14 +252,14 @@ def _layer(layer: Layer, page: Page) -> Definition:
         "",
         f"    def __init__({', '.join(['self', *arguments, '**kwargs: object'])}) -> None:",
         "        super().__init__(**kwargs)",
-        *indented(indented(layers.stored_arguments(layer, sizes))),
+        *indent_lines(indent_lines(layers.stored_arguments(layer, sizes))),
         "",
-        *indented(_build(layer, page)),
+        *indent_lines(_build(layer, page)),
         "",
-        f"    def call(self, {data}) -> {returned(layer.program, _TENSOR)}:",
+        f"    def call(self, {data}) -> {result_type(layer.program, _TENSOR)}:",
         f"        return {layers.call(layer)}",
         "",
-        *indented(_output_shapes(layer, page)),
+        *indent_lines(_output_shapes(layer, page)),
         "    def get_config(self) -> dict[str, object]:",
         f"        return {{**super().get_config(), {', '.join(_config(layer))}}}",
     ]
@@ -281,7 +281,7 @@ def _build(layer: Layer, page: Page) -> Lines:
         made = f'self.add_weight(name="{name}", shape={shape}, initializer={start})'
         lines.append(f"self.{name} = {made}")
     params = ", ".join(f"{name}: {_SHAPE}" for name in _shapes(layer).values())
-    return [f"def build(self, {params}) -> None:", *indented(lines)]
+    return [f"def build(self, {params}) -> None:", *indent_lines(lines)]
 
 
 def _config(layer: Layer) -> Lines:
@@ -328,7 +328,7 @@ def _output_shapes(layer: Layer, page: Page) -> Lines:
     told = ", ".join(f"{name}: {_SHAPE}" for name in _shapes(layer).values())
     found = [_shape(layer, output, page) for output in outputs]
     listed = found[0] if len(found) == 1 else f"({', '.join(found)})"
-    result = returned(layer.program, _SHAPE)
+    result = result_type(layer.program, _SHAPE)
     return [
         f"def compute_output_shape(self, {told}) -> {result}:",
         f"    return {listed}",

@@ -14,13 +14,13 @@ from gradspec.plan.program import Operators, Residuals
 from gradspec.primitives.lookup import spellings
 from gradspec.primitives.row import Template
 from gradspec.targets.axes import (
-    called,
     inner_product,
     kept_column,
     matrix_product,
     new_axes,
     outer_sum,
     places,
+    runtime_call,
     whole,
 )
 from gradspec.targets.expressions import ATOM, PRODUCT, Dialect, Scope, Text
@@ -44,16 +44,16 @@ OPERATORS = Operators(
 _REDUCTIONS = {"max": "torch.amax", "min": "torch.amin"}
 
 
-def ranked(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> Text:
+def ranked_text(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> Text:
     """The operation as text."""
     if isinstance(node, arrays.Einsum):
         return einsum(node, parts, scope.page)
     if column := kept_column(node, parts[0], _COLUMN):
         return column
-    return Text(_written(node, parts, scope.like, scope.page), ATOM)
+    return Text(_operation_text(node, parts, scope.like, scope.page), ATOM)
 
 
-def _written(
+def _operation_text(
     node: arrays.RankedNode, parts: tuple[Text, ...], like: str, page: Page
 ) -> str:
     texts = [part.text for part in parts]
@@ -65,12 +65,12 @@ def _written(
             name = page.axes("largest") if op == "peak" else name
             return f"{name}({texts[0]}, {places(axes)}{_keepdim(keep)})"
         case arrays.Expand(axes=axes):
-            return expanded(parts[0], axes)
+            return with_new_axes(parts[0], axes)
         case arrays.Spread(axis=axis, size=size) if parts[0].is_scalar:
             shape = ", ".join([whole(size).text, *["1"] * (-axis - 1)])
             return f"{like}.new_full(({shape}{',' if axis == -1 else ''}), {texts[0]})"
         case arrays.Permute(order=order):
-            return _permuted(parts[0], order, page)
+            return _permute(parts[0], order, page)
         case arrays.Diagonal(first=first, second=second):
             return f"torch.diagonal({texts[0]}, dim1={first}, dim2={second})"
         case arrays.Window(axis=axis, start=start, size=size, padded=False):
@@ -83,7 +83,7 @@ def _written(
         case arrays.Arange(size=size):
             return f"{page.axes('positions')}({whole(size).text}, {parts[-1].text})"
         case arrays.ScatterAdd():
-            return _scattered(node, texts, page)
+            return _scatter(node, texts, page)
         case arrays.Cumulative(axis=axis, reverse=reverse):
             return _running(texts[0], axis, reverse)
         case arrays.Softmax(axis=axis):
@@ -91,7 +91,7 @@ def _written(
         case arrays.LogSoftmax(axis=axis):
             return f"torch.log_softmax({texts[0]}, {axis})"
         case _:
-            return called(node, parts, page)
+            return runtime_call(node, parts, page)
 
 
 def _has_one(value: arrays.Expr, axis: int) -> bool:
@@ -116,17 +116,17 @@ def _prod(text: str, axes: tuple[int, ...], keep: bool) -> str:
     return text
 
 
-def expanded(part: Text, axes: tuple[int, ...]) -> str:
+def with_new_axes(part: Text, axes: tuple[int, ...]) -> str:
     """New axes of size 1 by indexing; a single one by the cheaper method."""
     if len(axes) == 1:
         return f"{part.within(ATOM)}.unsqueeze({axes[0]})"
     return new_axes(part, axes)
 
 
-def _permuted(part: Text, order: tuple[int, ...], page: Page) -> str:
+def _permute(part: Text, order: tuple[int, ...], page: Page) -> str:
     if order == (-1, -2):
         return f"{part.within(ATOM)}.mT"
-    return f"{page.axes('permuted')}({part.text}, {order})"
+    return f"{page.axes('permute_last')}({part.text}, {order})"
 
 
 def _running(text: str, axis: int, reverse: bool) -> str:
@@ -135,7 +135,7 @@ def _running(text: str, axis: int, reverse: bool) -> str:
     return f"torch.cumsum(torch.flip({text}, ({axis},)), {axis}).flip({axis})"
 
 
-def _scattered(node: arrays.ScatterAdd, texts: list[str], page: Page) -> str:
+def _scatter(node: arrays.ScatterAdd, texts: list[str], page: Page) -> str:
     index, value, size = texts[0], texts[1], whole(node.size).text
     name = page.axes("sum_by_position" if node.over_batch else "scatter_add")
     return f"{name}({index}, {value}, {size}, {node.count}, {node.others})"
@@ -155,7 +155,7 @@ _COLUMN = ".squeeze(-1)"
 
 def einsum(node: Einsum, parts: tuple[Text, ...], page: Page) -> Text:
     """The shortest text of the contraction."""
-    outer = outer_sum(node, parts, lambda part: expanded(part, (-1,)))
+    outer = outer_sum(node, parts, lambda part: with_new_axes(part, (-1,)))
     if outer is not None:
         return Text(f"{page.axes('sum_of_outer')}({outer[0]}){outer[1]}", ATOM)
     if (rows := inner_product(node, parts)) is not None:
@@ -163,7 +163,7 @@ def einsum(node: Einsum, parts: tuple[Text, ...], page: Page) -> Text:
     if (product := matrix_product(node)) is not None:
         left = _side(parts[product.left], product.is_left_swapped, PRODUCT)
         if product.is_column:
-            column = expanded(parts[product.right], (-1,))
+            column = with_new_axes(parts[product.right], (-1,))
             return Text(f"({left} @ {column}){_COLUMN}", ATOM)
         right = _side(parts[product.right], product.is_right_swapped, PRODUCT + 1)
         return Text(f"{left} @ {right}", PRODUCT)
@@ -241,6 +241,6 @@ DIALECT = Dialect(
     lifts=_lifts,
     variants=_variants,
     untyped=("{x}.to(torch.get_default_dtype())", "torch.scalar_tensor({x})"),
-    ranked=ranked,
+    ranked=ranked_text,
     of_numbers=(arrays.Spread,),
 )

@@ -35,17 +35,17 @@ from gradspec.targets.lines import (
     assignments,
     docstring,
     forward,
-    indented,
+    indent_lines,
     keywords,
     kinds_of,
-    marked,
+    mark_unused,
     parameters,
     residual_names,
     residuals,
-    returned,
+    result_type,
     sentence,
     sizes,
-    tightened,
+    tighten,
 )
 from gradspec.targets.target import Definition, Page
 from gradspec.targets.torch.dialect import DIALECT, is_view
@@ -70,7 +70,7 @@ def _function(program: Program, own: str) -> Lines:
     return [
         "@torch.fx.wrap",
         f"def {program.name}({parameters(program, 'Tensor')}) -> "
-        f"{returned(program, 'Tensor')}:",
+        f"{result_type(program, 'Tensor')}:",
         docstring(program.docs),
         f"    return {own}.call({arguments})",
     ]
@@ -101,7 +101,7 @@ def _class(program: Program, own: str, page: Page, trace: bool) -> Lines:
     return [
         f"@{page.core('rule')}({', '.join(words)})",
         f"class {own}({page.core('Rule')}):",
-        *indented(body[:-1]),
+        *indent_lines(body[:-1]),
     ]
 
 
@@ -149,10 +149,10 @@ def _orders(program: Program) -> frozenset[str]:
 def _method(name: str, given: Sequence[str], result: str, body: Lines) -> Lines:
     arrow = f" -> {result}" if result else ""
     header = f"def {name}({', '.join(given)}){arrow}:"
-    return ["@staticmethod", header, *indented(tightened(body))]
+    return ["@staticmethod", header, *indent_lines(tighten(body))]
 
 
-def _typed(program: Program) -> list[str]:
+def _typed_parameters(program: Program) -> list[str]:
     kinds = {Kind.STATIC: "float", Kind.STATIC_INT: "int"}
     inputs = (*program.tensor_inputs, *program.static_inputs)
     return [f"{i.name}: {kinds.get(i.kind, 'Tensor')}" for i in inputs]
@@ -166,9 +166,12 @@ def _value(program: Program, page: Page, trace: bool) -> Lines:
     results = _results(program, scope)
     count = len(results) + len(program.residual_locals)
     kind = "Tensor" if count == 1 else f"tuple[{', '.join(['Tensor'] * count)}]"
-    shown = _shown(program, traces.ends(program)) if trace else []
+    shown = _print_lines(program, traces.ends(program)) if trace else []
     return _method(
-        "value", _typed(program), kind, forward(program, results, scope, shown)
+        "value",
+        _typed_parameters(program),
+        kind,
+        forward(program, results, scope, shown),
     )
 
 
@@ -190,7 +193,9 @@ def _result(program: Program, output: Output, value: Expr, scope: Scope) -> str:
         dtype = [f"dtype={_TYPES[output.kind]}"] if output.kind in _TYPES else []
         if not program.floats and not dtype:
             dtype = ["dtype=torch.get_default_dtype()"]
-        return f"{scope.page.core('filled')}({', '.join([text, *like, *dtype])})"
+        return (
+            f"{scope.page.core('broadcast_full')}({', '.join([text, *like, *dtype])})"
+        )
     if output.kind is Kind.INT:
         return f"{render_atom(value, scope)}.to(torch.int64)"
     if _is_part(program, value):
@@ -286,7 +291,7 @@ def _pullback(program: Program, page: Page, trace: bool) -> Lines:
     body = [
         *_nothing(program),
         *sizes(program, program.backward.values, [*kept, *program.cotangents]),
-        *_shared(program, conditions, scope),
+        *_shared_statements(program, conditions, scope),
     ]
     found: list[str] = []
     for i, group in program.groups:
@@ -298,7 +303,7 @@ def _pullback(program: Program, page: Page, trace: bool) -> Lines:
     body = _without_repeated_conditions(body)
     body.append(f"return {', '.join(found)}")
     asked = [conditions.needs]
-    first = conditions.needs if marked(asked, body) == asked else "_"
+    first = conditions.needs if mark_unused(asked, body) == asked else "_"
     return _method("pullback", [first, *kept, *program.cotangents], "", body)
 
 
@@ -327,7 +332,9 @@ def _is_partial(program: Program) -> bool:
     return len(moved) > 1 or (len(program.cotangents) > 1 and not _fills(program))
 
 
-def _shared(program: Program, conditions: _Conditions, scope: Scope) -> Lines:
+def _shared_statements(
+    program: Program, conditions: _Conditions, scope: Scope
+) -> Lines:
     """Statements that several gradients need, under the joint condition of these."""
     lines: Lines = []
     last = ""
@@ -335,7 +342,7 @@ def _shared(program: Program, conditions: _Conditions, scope: Scope) -> Lines:
 
     def flush() -> None:
         inner = assignments(block, scope)
-        lines.extend([f"if {last}:", *indented(inner)] if last else inner)
+        lines.extend([f"if {last}:", *indent_lines(inner)] if last else inner)
         block.clear()
 
     for step in program.backward.statements:
@@ -378,9 +385,13 @@ def _gradient(
             slope = program.slopes[i.name][place][1]
             is_number = slope is not None and is_scalar(slope, scope)
             shown = traces.terms(program, i.name, name, scope)[place]
-            part += _shown(program, shown, dict(shown)["current"] if is_number else "")
+            part += _print_lines(
+                program, shown, dict(shown)["current"] if is_number else ""
+            )
         condition = conditions.of([i.name], term.upstream)
-        lines += [f"if {condition}:", *indented(part)] if condition and part else part
+        lines += (
+            [f"if {condition}:", *indent_lines(part)] if condition and part else part
+        )
     return lines, name
 
 
@@ -392,7 +403,7 @@ def _term(program: Program, i: Input, term: Term, scope: Scope, several: bool) -
     if program.takes_shape(term):
         like = [d for d in program.cotangents if d in term.upstream]
         like = [i.name] if program.has_axes else like or list(program.cotangents)
-        text = f"{scope.page.core('filled')}({text}, {', '.join(like)})"
+        text = f"{scope.page.core('broadcast_full')}({text}, {', '.join(like)})"
     is_wider = several and {*term.spans} - {i.name}
     return f"{scope.page.core('sum_to')}({text}, {i.name})" if is_wider else text
 
@@ -422,7 +433,7 @@ def _tangent(program: Program, value: Expr, scope: Scope) -> str:
     return text
 
 
-def _shown(program: Program, values: traces.Shown, number: str = "") -> Lines:
+def _print_lines(program: Program, values: traces.Shown, number: str = "") -> Lines:
     """Lines that print values; for tensors, their data alone. The text of a slope that
     is a ``number`` is not a tensor.
     """
@@ -458,7 +469,7 @@ self device dtype shape torch super tuple isinstance int getattr
 def _layer(layer: Layer) -> Definition:
     """The class, which holds the params and calls the function."""
     data = ", ".join(f"{layer.public(i.name)}: Tensor" for i in layer.data)
-    params = layers.listed(layer.public(i.name) for i in layer.params)
+    params = layers.listing(layer.public(i.name) for i in layer.params)
     arguments = [
         *layers.arguments(layer, layer.sizes, layers.statics(layer)),
         "device: torch.device | str | None = None",
@@ -469,18 +480,18 @@ def _layer(layer: Layer) -> Definition:
         sentence(f"`{layer.program.name}` with a learned {params}.", 1),
         "",
         f"    def __init__({', '.join(['self', *arguments])}) -> None:",
-        *indented(indented(_constructor(layer))),
+        *indent_lines(indent_lines(_constructor(layer))),
         "",
         "    def reset_parameters(self) -> None:",
         sentence("Every parameter as in a new layer.", 2),
         "        for name, value in self._initial.items():",
         "            torch.nn.init.constant_(getattr(self, name), value)",
         "",
-        f"    def forward(self, {data}) -> {returned(layer.program, 'Tensor')}:",
+        f"    def forward(self, {data}) -> {result_type(layer.program, 'Tensor')}:",
         f"        return {layers.call(layer)}",
         "",
         "    def extra_repr(self) -> str:",
-        *indented(indented(_representation(layer))),
+        *indent_lines(indent_lines(_representation(layer))),
     ]
     return Definition(lines, (layer.name,))
 
