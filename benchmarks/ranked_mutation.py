@@ -7,7 +7,7 @@ with the truth there by mpmath.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import process_time
 
@@ -28,6 +28,7 @@ from gradspec.source import Source
 
 _SIZES = ((7, 5, 6, 4, 3, 8), (5, 4, 3, 2, 6, 7), (3, 4, 2, 5, 3, 2), (2,), (8,), (4,))
 _POINTS = 6
+_LONG = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +76,23 @@ def fate(mutant: RankedMutant, budget: float) -> RankedFate:
     )
     if refuted or outcome.failed:
         return RankedFate(mutant, KILLED, seconds)
-    is_right = not mutant.kind.startswith(HIDDEN) and _is_right(mutant)
+    is_right = _is_right(mutant)
     return RankedFate(mutant, EQUIVALENT if is_right else SURVIVED, seconds)
 
 
 def _is_right(mutant: RankedMutant) -> bool:
-    """Equal to the truth, element by element, at sizes of its own."""
-    for sizes in _sizes(mutant.rule):
+    """Equal to the truth, element by element, at sizes of its own; one that hides from a
+    size on, where each axis in turn is longer than that.
+    """
+    if mutant.kind.startswith(HIDDEN):
+        axes = axis_names(mutant.rule)
+        every = [{a: _LONG if a == long else 2 for a in axes} for long in axes]
+        return all(_is_equal(mutant, [sizes]) for sizes in every or [{}])
+    return _is_equal(mutant, _sizes(mutant.rule))
+
+
+def _is_equal(mutant: RankedMutant, every: Iterable[Mapping[str, int]]) -> bool:
+    for sizes in every:
         right = _instance(mutant.rule, sizes)
         wrong = _instance(mutant.wrong, sizes)
         if right is None or wrong is None:

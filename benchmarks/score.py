@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from statistics import median
 from time import process_time
 from typing import Protocol
 
 from benchmarks.disguises import disguises
-from benchmarks.exact import equivalent, points
+from benchmarks.exact import equivalent, points, value
 from benchmarks.library import complete_rules
 from benchmarks.mutants import (
     HIDDEN,
@@ -70,6 +71,9 @@ def all_mutants(rules: Sequence[Rule]) -> list[Mutant]:
     return [m for rule in rules if is_worth_it(rule) for m in mutants(rule)]
 
 
+SMALLEST = 2.0**-1074
+
+
 def fate(mutant: Mutant) -> Fate:
     """Killed by a verdict on the cotangent (its examples alone do not count)."""
     wrong = mutant.declared()
@@ -79,18 +83,28 @@ def fate(mutant: Mutant) -> Fate:
     checked = outcome.value
     seconds = process_time() - begun
     assert checked is not None
-    if is_hidden:  # refuted, or refused as not reached or not linear
-        return Fate(mutant, KILLED if outcome.failed else SURVIVED, seconds)
+    if is_hidden and outcome.failed:  # refuted, or refused as not reached or not linear
+        return Fate(mutant, KILLED, seconds)
     verdicts = {v.input: v.status for v in checked.verdicts}
     if any(verdicts[name] is Status.REFUTED for name, _ in mutant.values):
         return Fate(mutant, KILLED, seconds)
-    return Fate(mutant, EQUIVALENT if _is_right(mutant) else SURVIVED, seconds)
+    is_right = _is_zero(mutant) if is_hidden else _is_right(mutant)
+    return Fate(mutant, EQUIVALENT if is_right else SURVIVED, seconds)
 
 
 def _is_right(mutant: Mutant) -> bool:
     wrong, truths = dict(mutant.values), dict(mutant.truths)
     places = points(mutant.rule, *wrong.values(), *truths.values())
     return all(equivalent(wrong[name], truths[name], places) for name in wrong)
+
+
+def _is_zero(mutant: Mutant) -> bool:
+    """True if the gradient is 0 in float64 at the places that the mutant hides."""
+    places = points(mutant.rule, *dict(mutant.truths).values())
+    there = Fraction("1.25" if mutant.kind.endswith("1.25") else "4e7")
+    hidden = ({**place, name: there} for place in places for name, _ in mutant.values)
+    found = [value(truth, p) for p in hidden for _, truth in mutant.truths]
+    return all(abs(v) < SMALLEST for v in found)
 
 
 def disguised(rules: Sequence[Rule], step: int, budget: float) -> Iterator[Seen]:

@@ -170,7 +170,9 @@ def reach(claim: Claim) -> Reached:
     search = _Search(claim)
     crossed = [border for border in wanted if not search.is_never_met(border)]
     for border in crossed:
-        search.along(border, search.bases[:1])
+        # What is wrong at a single point may be hidden there by a factor that is 0.
+        is_equation = border.groups == _GROUPS["eq"]
+        search.along(border, search.bases[: _BASES if is_equation else 1])
     for border in crossed:
         if not search.is_covered(border, search.points):
             search.along(border, search.bases[1:])
@@ -212,12 +214,20 @@ class _Search:
         self.claim, self.instance = claim, claim.instance
         rule = claim.instance.rule
         self.limits = Limits(rule)
-        self.bases = list(claim.instance.points[:_BASES])
+        self.bases = [*islice(self._telling_points(), _BASES)]
         self.points: list[Point] = list(claim.instance.points)
         self.whole: dict[Expr, bool] = {}
         self.lines = 0
         numbers = (i for i in rule.inputs if i.kind is not Kind.BOOL)
         self.kinds = {i.name: i.kind for i in numbers}
+
+    def _telling_points(self) -> Iterator[Point]:
+        """The sampled points, those first at which the gradient is not 0."""
+        gradient, points = program(self.claim.derived), self.instance.points
+        values = {k: gradient.run(p, 64)[0] for k, p in enumerate(points[: 4 * _BASES])}
+        silent = {k for k, v in values.items() if not defined(v) or v.contains(0)}
+        yield from (p for k, p in enumerate(points) if k not in silent)
+        yield from (points[k] for k in sorted(silent))
 
     def within(self, border: Border, others: list[Border]) -> None:
         """Add the points at the other borders within a border that is an equation, where

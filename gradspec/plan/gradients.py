@@ -25,7 +25,6 @@ from gradspec.plan.arrays import (
     Rearranged,
     Reduce,
     ScatterAdd,
-    Spread,
     Stack,
     Where,
     children,
@@ -64,7 +63,7 @@ def _gradient(
 ) -> Gradient:
     whole = closed.cotangents[f"d{variable.name}"]
     upstream = rule.cotangents
-    if _unspread(whole) == ZERO:
+    if _is_zero(whole):
         return Gradient(variable.name, ZERO, (), ())
     if not rule.is_elementwise:
         _require_one_batch(rule, variable, names(whole))
@@ -114,10 +113,14 @@ def _require_one_batch(rule: Rule, variable: Input, used: tuple[str, ...]) -> No
         )
 
 
-def _unspread(value: Expr) -> Expr:
-    while isinstance(value, Spread):
-        value = value.arg
-    return value
+def _is_zero(value: Expr) -> bool:
+    """True for 0, in whatever shape."""
+    while True:
+        match value:
+            case Rearranged(arg=arg) | Op("broadcast_like", (arg, _)):
+                value = arg
+            case _:
+                return value == ZERO
 
 
 def _spans(
@@ -220,7 +223,7 @@ def _is_linear_in(expr: Expr, upstream: tuple[str, ...]) -> bool:
     """
     known: dict[Expr, bool | None] = {}  # None: free of cotangents
     for node in nodes(expr):
-        parts = [known[child] for child in children(node)]
+        parts = [known[child] for child in _values_in(node)]
         if isinstance(node, Name) and node.id in upstream:
             known[node] = True
         elif all(part is None for part in parts):
@@ -234,11 +237,20 @@ def _is_linear(node: Expr, known: Mapping[Expr, bool | None]) -> bool:
     if isinstance(node, Reduce) and node.op not in ("sum", "mean"):
         return False
     factors = [part for part in _factors(node) if known[part] is not None]
-    terms = [part for part in _terms(node) if part != ZERO]
-    bound = [part for part in children(node) if known[part] is not None]
+    terms = [part for part in _terms(node) if not _is_zero(part)]
+    bound = [part for part in _values_in(node) if known[part] is not None]
     if not {*bound} <= {*factors, *terms} or len(factors) > 1:
         return False
     return all(known[part] for part in (*factors, *terms))
+
+
+def _values_in(node: Expr) -> tuple[Expr, ...]:
+    """The parts whose values matter, not those that give a shape."""
+    match node:
+        case Op(primitive="broadcast_like", args=(value, _)):
+            return (value,)
+        case _:
+            return children(node)
 
 
 def _terms(node: Expr) -> tuple[Expr, ...]:
@@ -273,11 +285,13 @@ def _without(expr: Expr, gone: set[str], extents: Extents) -> Expr:
     """
     done: dict[Expr, Expr] = dict.fromkeys(map(Name, gone), ZERO)
     for node in nodes(expr) if gone else ():
-        parts = tuple(done[child] for child in children(node))
+        values = _values_in(node)
+        parts = (*(done[v] for v in values), *children(node)[len(values) :])
         terms, factors = (
             [done[part] for part in parts_of(node)] for parts_of in (_terms, _factors)
         )
-        if ZERO in factors or (terms and all(term == ZERO for term in terms)):
+        is_zero = terms and all(map(_is_zero, terms))
+        if ZERO in factors or is_zero or (_is_zero(node) and gone & {*names(node)}):
             done[node] = ZERO
         elif node not in done:
             if isinstance(node, RankedNode) and not terms:

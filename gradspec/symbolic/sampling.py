@@ -199,7 +199,9 @@ class _Space:
         outputs = [o for o in self.rule.outputs if o.takes_gradient]
         size = len(_UPSTREAM)
         return {
-            "d" + output.name: _UPSTREAM[(index + 2 * position) % size]
+            "d" + output.name: _UPSTREAM[
+                (index + 2 * position + position // size) % size
+            ]
             for position, output in enumerate(outputs)
         }
 
@@ -251,12 +253,13 @@ class _Turn:
 
     def pick(self, pool: tuple[Fraction, ...]) -> Fraction | None:
         """Each variable walks through its pool at its own pace, so that two variables
-        meet in many combinations."""
+        meet in many combinations; no two rows of a matrix are alike, whatever their
+        length is."""
         if not pool:
             return None
-        size = len(pool)
-        laps = self.index // size
-        return pool[(self.index + self.position * (1 + laps)) % size]
+        laps, rounds = self.index // len(pool), self.position // len(pool)
+        place = self.index + self.position * (1 + laps) + rounds
+        return pool[place % len(pool)]
 
     def pick_static(self, pool: tuple[Fraction, ...]) -> Fraction | None:
         """The first point has every default; statics part company in later laps."""

@@ -19,6 +19,9 @@ WRONG = {
     "thin equation": "rule r(a, b) -> z:\n    assume a == b\n    z = a * b\n    da = dz * (2 * b if 7.3 < a < 7.3001 else b)\n    db = dz * a",
     # --- single points and far regions
     "single point of a hinge": "rule r(a, b, t: nograd) -> z:\n    z = max(0, b - t * a)\n    da = (-dz * t if b - t * a > 0 else -0.5 * dz * t if 0 == b - t * a else 0) * (1 if a**3 + a != 3.203125 else 2)",
+    "single point beside factors": "rule r(x, t, w: nograd) -> z:\n    z = w * x * t\n    dx = dz * w * t * (1 if x**3 + x != 3.203125 else 2)",
+    "single point beside a difference": "rule r(x, t: nograd, w: nograd) -> z:\n    z = w * (x - t)**2\n    dx = dz * w * 2 * (x - t) * (1 if x**3 + x != 3.203125 else 2)",
+    "rows of seven": "rule r(x[n, k], v[n]) -> y[k]:\n    assume x[i, j] > 0\n    y[j] = sum(x[i, j] * v[i] for i) / sum(x[i, j] for i)\n    dv[i] = sum(dy[j] * x[i, j] / sum(x[l, j] for l) for j) * (1 if k <= 6 else 2)\n    dx[i, j] = dy[j] * (v[i] - y[j]) / sum(x[l, j] for l) * (1 if k <= 6 else 2)",
     "single point of a window": "rule r(v, width: static = 1.0) -> s:\n    assume width > 0\n    s = clip(v / width, -0.5, 0.5)\n    dv = (ds / width if -0.5 <= v / width and v / width <= 0.5 else 0) * (1 if v**3 + v != 3.203125 else 2)",
     "index of a channel": "rule r(x[c, n], w[h, c, k], m: static int) -> y[h, m]:\n    y[o, i] = sum(x[a, i + j] * w[o, a, j] for a, j)\n    dw[i, j, l] = sum(dy[i, p] * x[j, p + l] for p) * (1 if i < 4 else 2)",
     "index of a window": "rule r(x[n], w[k], m: static int) -> y[m]:\n    y[i] = sum(x[i + j] * w[j] for j)\n    dw[l] = sum(dy[p] * x[p + l] for p) * (1 if l < 5 else 2)",
@@ -129,6 +132,8 @@ WRONG = {
 CODES = {
     "thin circle": "GS415",
     "single point of a hinge": "GS431",
+    "single point beside factors": "GS431",
+    "single point beside a difference": "GS431",
     "single point of a window": "GS431",
     "undefined far out": "GS415",
     "point cubic": "GS431",

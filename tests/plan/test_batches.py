@@ -33,6 +33,14 @@ rule layer(x[..., n], w[m, n], b[m], k[]) -> (y[..., m], r[], z[m]):
     y[i] = k * tanh(sum(x[l] * w[i, l] for l) + b[i])
     r = sum(w[i, j]**2 for i, j) + k * sum(b[i] for i)
     z[i] = k * exp(b[i])
+
+rule chosen(x[..., n], w[..., n], k: static int = 2) -> (y[..., n, n], o[...]):
+    y[i, j] = (w[j] if k > 2 else x[j] * w[i])
+    o = w[0]
+
+rule chosen_whole(x[..., n], w[..., n], k: static int = 2) -> (y[..., n], o[...]):
+    y[i] = x[i] * (sum(w[j] for j) if k > 2 else w[i])
+    o = sum(w[i]**2 for i) if k > 1 else 0
 """
 
 
@@ -55,6 +63,11 @@ REFERENCES = {
     "both": (lambda x, w: (x * w, x.sum()), ((3,), (2, 4, 3))),
     "declared": (lambda x, w: ((x * w).sum(-1), (w * w).sum()), ((2, 3), (3,))),
     "layer": (_layer, ((4, 1, 3), (2, 3), (2,), ())),
+    "chosen": (
+        lambda x, w: (x[..., None, :] * w[..., None], w[..., 0]),
+        ((2, 3), (3,)),
+    ),
+    "chosen_whole": (lambda x, w: (x * w, (w * w).sum(-1)), ((4, 1, 3), (2, 3))),
 }
 
 
