@@ -246,7 +246,7 @@ def test_command(
         work.report((), style)
     if work.failed:
         sys.exit(FINDINGS)
-    run = _conformed if conformance else _run_trials
+    run = _run_conformance if conformance else _run_trials
     absent, failed = run(work, cases, style)
     sys.exit(FAILURE if absent else FINDINGS if failed else CLEAN)
 
@@ -261,7 +261,9 @@ def _run_trials(work: _Work, cases: tuple[Any, ...], style: str) -> tuple[bool, 
     return any(r.absent for r in reports), any(r.failures for r in reports)
 
 
-def _conformed(work: _Work, cases: tuple[Any, ...], style: str) -> tuple[bool, bool]:
+def _run_conformance(
+    work: _Work, cases: tuple[Any, ...], style: str
+) -> tuple[bool, bool]:
     from gradspec.driver import conforming
     from gradspec.report.summary import show_matrices
 

@@ -27,7 +27,7 @@ from gradspec.lower.module import Function, Library
 from gradspec.lower.rules import lower_rule
 from gradspec.source import Source
 from gradspec.symbolic.compare import Relation, compare
-from gradspec.symbolic.enclose import defined, enclose
+from gradspec.symbolic.enclose import enclose, is_defined
 from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.neighbours import beside
 from gradspec.syntax.nodes import RuleDef
@@ -220,6 +220,6 @@ def _keeps_value(seen: Instance, old: Expr, new: Expr, point: Point) -> bool:
                 for variable in seen.rule.tensor_inputs
                 for near in beside(point, variable.name, seen.assumed)
             )
-            return all(not defined(s) or abs(s - value) < _NEAR for s in sides)
+            return all(not is_defined(s) or abs(s - value) < _NEAR for s in sides)
         case _:
             return True

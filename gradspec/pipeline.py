@@ -24,8 +24,8 @@ from gradspec.options import Options
 from gradspec.plan.planning import plan_module, unsaved, widened
 from gradspec.source import Source
 from gradspec.stabilise import stabilise as search
-from gradspec.stabilise.explanation import unfilled_holes, unmended
-from gradspec.symbolic.limit import Effort, Shortage, limited
+from gradspec.stabilise.explanation import loss_warnings, unfilled_holes
+from gradspec.symbolic.limit import Effort, Shortage, run_limited
 from gradspec.syntax.nodes import Module
 from gradspec.syntax.parse import parse
 from gradspec.targets.emitting import emit
@@ -74,12 +74,12 @@ def check_rule(
     """Rule → CheckedRule: complete, check; with no more effort than the budget."""
     stage = ("check", f"{options.budget!r}", f"{options.order}", f"{options.strict}")
     work = partial(_checked_or_stopped, rule, options, defs)
-    return _heeded(
+    return _apply_ignores(
         recall_or_compute(rule, stage, rule, work, _is_lasting), options.ignored
     )
 
 
-def _heeded(
+def _apply_ignores(
     outcome: Outcome[CheckedRule], ignored: tuple[str, ...]
 ) -> Outcome[CheckedRule]:
     """A checked rule without the ignored diagnostics. A refuted gradient without a
@@ -107,9 +107,9 @@ def _is_lasting(found: object) -> bool:
 def _checked_or_stopped(
     rule: Rule, options: Options, defs: tuple[Function, ...]
 ) -> Outcome[CheckedRule]:
-    outcome = limited(options.budget, partial(_check_rule, rule, options, defs))
+    outcome = run_limited(options.budget, partial(_check_rule, rule, options, defs))
     if isinstance(outcome, Shortage):
-        return Outcome(None, (stopped(rule, "checking", options, outcome),))
+        return Outcome(None, (shortage_error(rule, "checking", options, outcome),))
     return outcome
 
 
@@ -122,7 +122,7 @@ def _check_rule(
         checked = _with_second(checked.value, options)
         found += checked.diagnostics
     if options.strict and checked.value is not None:
-        found += tuple(_unproved(checked.value))
+        found += tuple(_unproved_errors(checked.value))
     return Outcome(checked.value, found)
 
 
@@ -154,33 +154,33 @@ def emit_module(
     texts of the rules may call."""
     if not rules:
         return Outcome(())
-    searched = [stabilised(rule, options) for rule in rules]
+    searched = [stabilise_rule(rule, options) for rule in rules]
     stable = tuple(rule for rule, _ in searched)
     found = tuple(d for _, told in searched for d in told)
     for checked, rule in zip(rules, stable, strict=True):
         holes = tuple(unfilled_holes(rule, checked.rule))
         found += keep_fixes_that_work(checked.rule, holes, _with_holes, defs=defs)
-        found += tuple(unmended(rule))
+        found += tuple(loss_warnings(rule))
     if not options.targets:
         return Outcome((), found)
     budget = options.budget * len(rules)
-    outcomes = limited(budget, partial(_emitted, source, stable, options))
+    outcomes = run_limited(budget, partial(_emit_modules, source, stable, options))
     if isinstance(outcomes, Shortage):
-        stop = stopped(_longest(rules), "emitting", options, outcomes)
+        stop = shortage_error(_longest(rules), "emitting", options, outcomes)
         return Outcome(None, (*found, stop))
     modules = tuple(o.value for o in outcomes if o.value is not None)
     found += tuple(d for o in outcomes for d in o.diagnostics)
     return Outcome(modules, tuple(dict.fromkeys(found)))  # targets may agree
 
 
-def stabilised(
+def stabilise_rule(
     rule: CheckedRule, options: Options
 ) -> tuple[CheckedRule, tuple[Diagnostic, ...]]:
     """The rule with stabilised expressions; as written, and a warning, if the search
     exceeded the budget."""
     if options.as_written:
         return search.as_written(rule), ()
-    found = _remembered(rule, options.budget)
+    found = _recall_or_select(rule, options.budget)
     if not isinstance(found, Shortage):
         return replace(found, verdicts=rule.verdicts, second=rule.second), ()
     stop = found.sentence(f"stabilising {rule.rule.name}", options.budget)
@@ -196,14 +196,14 @@ def stabilised(
     return search.as_written(rule), (told,)
 
 
-def _remembered(rule: CheckedRule, budget: float) -> CheckedRule | Shortage:
+def _recall_or_select(rule: CheckedRule, budget: float) -> CheckedRule | Shortage:
     """The selected forms without verdicts, if the budget suffices. Those of another
     budget are not taken from a former run: they may differ.
     """
     bare, effort = replace(rule, verdicts=(), second=()), Effort.of(budget)
 
     def work() -> CheckedRule | Shortage:
-        return limited(budget, partial(search.stabilise, bare, effort))
+        return run_limited(budget, partial(search.stabilise, bare, effort))
 
     def is_lasting(found: object) -> bool:
         return isinstance(found, CheckedRule)
@@ -222,7 +222,7 @@ def _with_holes(rule: Rule) -> Outcome[CheckedRule]:
     return replace(outcome, diagnostics=(*outcome.diagnostics, *holes))
 
 
-def _emitted(
+def _emit_modules(
     source: Source, rules: tuple[CheckedRule, ...], options: Options
 ) -> list[Outcome[Emitted]]:
     """One module per target."""
@@ -265,12 +265,14 @@ def _too_deep(rules: tuple[CheckedRule, ...]) -> Diagnostic:
 
 
 @deep()
-def evaluated(rule: CheckedRule, options: Options) -> CheckedRule:
+def with_evaluations(rule: CheckedRule, options: Options) -> CheckedRule:
     """CheckedRule → CheckedRule: how each of its expressions is evaluated."""
-    return stabilised(rule, options)[0]
+    return stabilise_rule(rule, options)[0]
 
 
-def stopped(rule: Rule, step: str, options: Options, shortage: Shortage) -> Diagnostic:
+def shortage_error(
+    rule: Rule, step: str, options: Options, shortage: Shortage
+) -> Diagnostic:
     """GS461: a step took more than the rule is given."""
     return error(
         "GS461",
@@ -298,7 +300,7 @@ def compile_module(module: LoweredModule, source: Source, options: Options) -> C
     return Compiled(rules, modules, found)
 
 
-def _unproved(checked: CheckedRule) -> Iterable[Diagnostic]:
+def _unproved_errors(checked: CheckedRule) -> Iterable[Diagnostic]:
     """Errors under `--strict`, for which agreement at points is not enough."""
     rule = checked.rule
     for entry, verdict in zip(rule.backward, checked.verdicts, strict=True):

@@ -62,7 +62,7 @@ def _of_value(instance: Instance, found: Break) -> Finding:
         case Kind.JUMP if value.trend is Trend.OUTSIDE:
             return Finding.FINE
         case Kind.JUMP:
-            return Finding.MEANT if meant(instance, found) else Finding.JUMP
+            return Finding.MEANT if intended_reason(instance, found) else Finding.JUMP
         case Kind.END if _is_closed(found) and found.sides[0].is_finite:
             if value.trend is Trend.UNDEFINED:
                 return Finding.HOLE
@@ -78,7 +78,7 @@ def _finding_at_patch(instance: Instance, found: Break) -> Finding:
     alone."""
     if any(s.origin is Origin.EDGE for s in found.place.surfaces):
         return Finding.PATCH
-    return Finding.MEANT if meant(instance, found) else Finding.JUMP
+    return Finding.MEANT if intended_reason(instance, found) else Finding.JUMP
 
 
 def _is_closed(found: Break) -> bool:
@@ -144,7 +144,7 @@ _SMALL = 2.0**-13
 beyond 20, the published constants of sRGB)."""
 
 
-def meant(instance: Instance, found: Break) -> str:
+def intended_reason(instance: Instance, found: Break) -> str:
     """The reason why a jump is intended, or not the author's; empty if there is
     none."""
     if follows_surrogate(instance.rule):

@@ -32,8 +32,8 @@ from gradspec.symbolic.roots import (
     is_in,
     is_root,
     is_solvable,
-    isolated,
-    solved,
+    isolate,
+    solve,
 )
 
 _REAL = (InputKind.FLOAT, InputKind.NOGRAD)
@@ -216,10 +216,10 @@ def _places(
     for base in _bases(instance, name, met, effort):
         all_roots: list[tuple[Root, Surface]] = []
         for number, surface in enumerate(met):
-            roots = solved(surface, name, base)
+            roots = solve(surface, name, base)
             if number < effort.search and not is_solvable(surface, name):
                 exact = {root.value for root in roots}
-                more = isolated(surface, name, base)
+                more = isolate(surface, name, base)
                 roots = (*roots, *(r for r in more if r.value not in exact))
             all_roots += ((root, surface) for root in roots)
         found: dict[Fraction, list[tuple[Root, Surface]]] = {}

@@ -30,7 +30,7 @@ from gradspec.ir.walk import follows_surrogate
 
 OF_RULE: tuple[Callable[[Rule], Iterable[Diagnostic]], ...] = (
     domain.constants,
-    lints.unused,
+    lints.unused_inputs,
     lints.unused_locals,
     domain.missing_elements,
     examples.check,
@@ -57,13 +57,13 @@ def check(rule: Rule, budget: float = 10.0) -> Outcome[CheckedRule]:
         return _outcome(rule, (), meaningless)
     if is_too_large(rule):
         return _outcome(
-            rule, gradients.judge_by_calculus(rule), tuple(lints.unused(rule))
+            rule, gradients.judge_by_calculus(rule), tuple(lints.unused_inputs(rule))
         )
     known = instances(rule) if rule.declared else few(rule)
     found = list(map(_of_variable, domain.check(rule, known)))
     usual = known.usual or next(iter(known.larger), None)
     if usual is None:
-        return _outcome(rule, (), (*found, *lints.unused(rule)))
+        return _outcome(rule, (), (*found, *lints.unused_inputs(rule)))
     gradients.recheck(rule, known)
     met = tuple(typical_breaks(usual))
     judgements = gradients.judge(rule, known, met, budget)
@@ -87,9 +87,9 @@ def _outcome(
     rule: Rule, judgements: tuple[Judgement, ...], others: Iterable[Diagnostic]
 ) -> Outcome[CheckedRule]:
     judged = {one.verdict.input: one.verdict for one in judgements}
-    verdicts = tuple(judged.get(v.input, v) for v in _unexamined(rule))
+    verdicts = tuple(judged.get(v.input, v) for v in _verdicts_by_kind(rule))
     found = [*others, *(d for one in judgements for d in one.found)]
-    found += _stopped(rule, verdicts)
+    found += _shortage_warnings(rule, verdicts)
     found.sort(key=lambda d: d.labels[0].span.start if d.labels else 0)
     return Outcome(CheckedRule(rule, verdicts), tuple(found))
 
@@ -122,7 +122,7 @@ def _of_variable(found: Diagnostic) -> Diagnostic:
 # --- verdicts ----------------------------------------------------------------------------
 
 
-def _unexamined(rule: Rule) -> Iterator[Verdict]:
+def _verdicts_by_kind(rule: Rule) -> Iterator[Verdict]:
     """The verdicts that follow from the kinds of backward alone."""
     for variable, entry in rule.entries:
         is_through = follows_surrogate(rule) and variable.takes_gradient
@@ -145,7 +145,7 @@ def _status(variable: Input, entry: Backward) -> Status:
             return Status.DERIVED if variable.takes_gradient else Status.NONE
 
 
-def _stopped(rule: Rule, verdicts: Iterable[Verdict]) -> Iterator[Diagnostic]:
+def _shortage_warnings(rule: Rule, verdicts: Iterable[Verdict]) -> Iterator[Diagnostic]:
     """Diagnostics for proofs that ran out of steps."""
     for entry, verdict in zip(rule.backward, verdicts, strict=True):
         if verdict.status is Status.AGREES and verdict.stopped:

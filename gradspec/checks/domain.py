@@ -19,7 +19,7 @@ from gradspec.ir.unroll import partial
 from gradspec.ir.walk import children, expand, names, nodes, substitute
 from gradspec.primitives.lookup import formula, primitive
 from gradspec.symbolic.compare import point_text
-from gradspec.symbolic.enclose import defined, enclose, program
+from gradspec.symbolic.enclose import enclose, is_defined, program
 from gradspec.symbolic.neighbours import beside
 
 _FLOATING = (Kind.FLOAT, Kind.NOGRAD)
@@ -144,7 +144,7 @@ def check(rule: Rule, known: Instances) -> Iterator[Diagnostic]:
         usual = (p for p in seen.survey.undefined if _has_defaults(seen, p))
         hole = next((p for p in usual if _is_wide(seen, p)), None)
         if hole is not None and rule.tensor_inputs:
-            yield _undefined(seen, hole)
+            yield _undefined_warning(seen, hole)
         return
     undefined = next((one for one in every if one.survey.undefined), None)
     if undefined is not None:
@@ -195,13 +195,13 @@ def _singular(seen: Instance, point: Point) -> str:
     return next(bad, "")
 
 
-def _undefined(seen: Instance, point: Point) -> Diagnostic:
+def _undefined_warning(seen: Instance, point: Point) -> Diagnostic:
     rule, written, bad = seen.rule, seen.written, _singular(seen, point)
     texts = [let.value for let in written.forward]
     if written.is_elementwise:
         texts = [seen.forward[bad]]
     found = (n for text in texts for n in nodes(expand(text)) if isinstance(n, Apply))
-    needed = tuple(dict.fromkeys(filter(None, map(_needed, found))))[:_MOST]
+    needed = tuple(dict.fromkeys(filter(None, map(_needed_condition, found))))[:_MOST]
     conditions = dict.fromkeys((*needed, " and ".join(needed))) if needed else {}
     return warning(
         "GS411",
@@ -230,7 +230,7 @@ def _nowhere(seen: Instance, point: Point) -> Diagnostic:
     )
 
 
-def _needed(node: Apply) -> str:
+def _needed_condition(node: Apply) -> str:
     """The condition under which an operation is defined, if the table of primitives has
     one: the logarithm of `1 - p` needs `1 - p > 0`."""
     row = primitive(node.op)
@@ -285,4 +285,4 @@ def _is_sound(constant: Expr) -> bool:
     value = enclose(constant, {})
     if value is None or value is True or value is False:
         return True
-    return defined(value) and abs(value) < sys.float_info.max
+    return is_defined(value) and abs(value) < sys.float_info.max

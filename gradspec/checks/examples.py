@@ -23,7 +23,7 @@ from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Example, Input, Kind, Output, Rule, Value
 from gradspec.ir.unroll import unroll
 from gradspec.symbolic.compare import decimal
-from gradspec.symbolic.enclose import defined, enclose, program, total
+from gradspec.symbolic.enclose import enclose, is_defined, program, total
 from gradspec.symbolic.neighbours import limits, on_border
 from gradspec.symbolic.truth import Agreement, agreement
 
@@ -251,7 +251,7 @@ def _value(expr: Expr, point: _Point) -> Any:
     value = None
     for precision in _PRECISIONS:
         value = enclose(expr, point, precision)
-        if defined(value):
+        if is_defined(value):
             return value
     return value
 

@@ -50,7 +50,7 @@ from gradspec.ir.rule import (
 from gradspec.ir.unroll import Gap, axis_names, unroll
 from gradspec.ir.walk import follows_surrogate, memo, names, size
 from gradspec.symbolic.compare import Comparison, Relation, compare, relative_digits
-from gradspec.symbolic.domain import EDGE, Limits, restrained, whole_range
+from gradspec.symbolic.domain import EDGE, Limits, constraints_of, whole_range
 from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.neighbours import PRECISION, on_border
 from gradspec.symbolic.proof.prove import Proof, Prover
@@ -135,14 +135,14 @@ def _judge(
             points = instance.points if equal else everywhere(claim)
             one = examine(claim, points)
             if one.refuted is not None:
-                return _refuted(one, one.refuted, known)
+                return _refutation(one, one.refuted, known)
             seen.append(one)
     for claim in _claims(variable, usual):
-        at_break = wording.broken(claim, met)
+        at_break = wording.break_error(claim, met)
         if at_break is not None:
             beside = reach(claim).evidence  # a threshold is wrong on one side, too
             if beside.refuted is not None:
-                return _refuted(beside, beside.refuted, known)
+                return _refutation(beside, beside.refuted, known)
             return _at_a_point(claim, at_break)
     outside = next((one for one in seen if one.outside is not None), None)
     if outside is not None:
@@ -151,7 +151,7 @@ def _judge(
     verdict = agreeing(variable.name, seen)
     verdict = replace(verdict, through_surrogate=follows_surrogate(rule))
     if verdict.points and not any(one.rounded for one in seen):
-        verdict = _proved(rule, equal, verdict, seen, known, Effort.of(budget))
+        verdict = _prove(rule, equal, verdict, seen, known, Effort.of(budget))
     if verdict.status is Status.PROVED or not any(i.points for i in known.every):
         return Judgement(verdict, found)
     judged = Judgement(verdict, found)
@@ -163,7 +163,7 @@ def _judge(
         is_linear(claim.declared, upstream) for claim in _claims(variable, usual)
     ):
         return Judgement(verdict, (*found, wording.not_linear(rule, variable, entry)))
-    return _confirmed(rule, variable, entry, known, seen, judged)
+    return _confirm(rule, variable, entry, known, seen, judged)
 
 
 def _claims(variable: Input, instance: Instance) -> Iterator[Claim]:
@@ -177,7 +177,7 @@ def _claims(variable: Input, instance: Instance) -> Iterator[Claim]:
             yield Claim(instance, inputs[name], entries[name], stated, derived)
 
 
-def _confirmed(
+def _confirm(
     rule: Rule,
     variable: Input,
     entry: Declared,
@@ -204,7 +204,7 @@ def _confirmed(
         for one in (*(s for s in seen if s.claim in some), *more):
             apart = None if one.rounded else far_apart(one)
             if apart is not None:
-                return _refuted(one, apart, known)
+                return _refutation(one, apart, known)
         done += more
         if more and all(is_enough(one.claim, one.supporting) for one in more):
             break
@@ -223,7 +223,7 @@ def _contrary(region: Reached, known: Instances, judged: Judgement) -> Judgement
     """What is against a claim in its regions: a point, or a region without one."""
     one = region.evidence
     if one.refuted is not None:
-        return _refuted(one, one.refuted, known)
+        return _refutation(one, one.refuted, known)
     if one.outside is not None:
         return _outside(one)
     if region.missed is None:
@@ -307,11 +307,11 @@ def _every(claim: Claim, base: Point) -> Iterator[Point]:
     pinned (``x == 2``), a truth value or one of a few integers."""
     rule, used = claim.instance.rule, _used(claim)
     limits = Limits(rule)
-    pinned = limits.pinned()
+    pinned = limits.pinned_inputs()
     pools = [_pool(i, limits) for i in used if i.name not in pinned]
     if any(pool is None for pool in pools):
         return
-    inside = restrained(rule, limits.conditions)
+    inside = constraints_of(rule, limits.conditions)
     free = [i.name for i in used if i.name not in pinned]
     for number, values in enumerate(product(*(pool or () for pool in pools))):
         if number > LEAST:
@@ -334,7 +334,7 @@ def _pool(variable: Input, limits: Limits) -> tuple[Fraction, ...] | None:
 
 
 @memo(16)
-def derived(rule: Rule) -> dict[str, Derived]:
+def derived_cotangents(rule: Rule) -> dict[str, Derived]:
     """The derived cotangents by input; none if some derivative is not known."""
     try:
         return indexed_cotangents(rule)
@@ -345,7 +345,7 @@ def derived(rule: Rule) -> dict[str, Derived]:
 def is_equal(rule: Rule, name: str, entry: Declared) -> bool:
     """True if the declared cotangent equals the derived one for all sizes. (A rule
     without axes has no sizes, and a proof of its own.)"""
-    true = None if rule.is_elementwise else derived(rule).get(name)
+    true = None if rule.is_elementwise else derived_cotangents(rule).get(name)
     if true is None:
         return False
     stated = closed_cotangent(rule, name, entry)
@@ -355,13 +355,13 @@ def is_equal(rule: Rule, name: str, entry: Declared) -> bool:
 # --- what is said ------------------------------------------------------------------------
 
 
-def _refuted(
+def _refutation(
     seen: Evidence, found: tuple[Point, Comparison], known: Instances
 ) -> Judgement:
     name, bits = stem(seen.claim.input.name), found[1].bits
     verdict = Verdict(name, Status.REFUTED, "ball arithmetic", 1, bits=bits)
     witness = Witness(seen.claim, *found)
-    return Judgement(verdict, (wording.refuted(witness, known.varied),))
+    return Judgement(verdict, (wording.refutation(witness, known.varied),))
 
 
 def _outside(seen: Evidence) -> Judgement:
@@ -410,7 +410,7 @@ def agreeing(name: str, seen: Iterable[Evidence]) -> Verdict:
     return verdict
 
 
-def _proved(
+def _prove(
     rule: Rule,
     equal: bool,
     verdict: Verdict,
@@ -440,7 +440,7 @@ def _proved(
         methods[found.proof.method] = None
         if found.proof.assumed and not verdict.on_domain:
             verdict = replace(verdict, on_domain=True)
-            assumed = _needed(claim, found.proof)
+            assumed = _needed_assumptions(claim, found.proof)
     # What is proved at small sizes is not proved.
     has_sizes = bool(axis_names(rule))
     return replace(
@@ -452,7 +452,7 @@ def _proved(
     )
 
 
-def _needed(claim: Claim, proof: Proof) -> tuple[str, ...]:
+def _needed_assumptions(claim: Claim, proof: Proof) -> tuple[str, ...]:
     """The assumptions without which the proof fails, as they are written."""
     rule = claim.instance.rule
     used = [a for a in rule.assumes if not a.indices]

@@ -23,7 +23,7 @@ from gradspec.ir.expr import ZERO, Expr
 from gradspec.ir.rule import Kind, Rule
 from gradspec.ir.unroll import Gap, Sizes, Small, axis_names, count, is_too_large
 from gradspec.ir.walk import closed_cotangents, closed_outputs, expand, inline, names
-from gradspec.symbolic.enclose import defined, enclose, program
+from gradspec.symbolic.enclose import enclose, is_defined, program
 from gradspec.symbolic.sampling import Survey, survey, usual_count
 
 Point: TypeAlias = "Mapping[str, Fraction]"
@@ -89,7 +89,7 @@ class Instance:
     def is_inside(self, point: Point) -> bool:
         """True if the assumptions hold at the point, and the outputs have values."""
         return self.is_assumed(point) and all(
-            map(defined, program(*self.forward.values()).run(point))
+            map(is_defined, program(*self.forward.values()).run(point))
         )
 
     @property

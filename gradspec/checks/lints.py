@@ -18,22 +18,22 @@ from gradspec.ir.walk import expand, inline, names, nodes, substitute, transform
 from gradspec.primitives.lookup import primitive, rows
 from gradspec.symbolic.breaks import borders, solutions
 from gradspec.symbolic.compare import Relation, compare, point_text
-from gradspec.symbolic.enclose import defined, enclose, program
+from gradspec.symbolic.enclose import enclose, is_defined, program
 
 # --- names -------------------------------------------------------------------------------
 
 
-def unused(rule: Rule) -> Iterator[Diagnostic]:
+def unused_inputs(rule: Rule) -> Iterator[Diagnostic]:
     """Diagnostics for inputs that no output, cotangent, surrogate or assumption uses,
     and that do not define the size of an axis either."""
     texts = (*_texts(rule), *(assume.condition for assume in rule.assumes))
     used = frozenset[str]().union(*(names(text) for text in texts))
-    used |= frozenset(axis for v in rule.outputs for axis in _named(v.shape.axes))
+    used |= frozenset(axis for v in rule.outputs for axis in _named_axes(v.shape.axes))
     used |= {n.axis for text in texts for n in nodes(text) if isinstance(n, Size)}
     for variable, entry in rule.entries:
         others = (i for i in rule.inputs if i is not variable)
-        shared = {axis for other in others for axis in _named(other.shape.axes)}
-        own = {variable.name, *({*_named(variable.shape.axes)} - shared)}
+        shared = {axis for other in others for axis in _named_axes(other.shape.axes)}
+        own = {variable.name, *({*_named_axes(variable.shape.axes)} - shared)}
         # The input of an override is there for the sake of its gradient.
         if not isinstance(entry, Override) and used.isdisjoint(own):
             yield warning(
@@ -76,7 +76,7 @@ def _texts(rule: Rule) -> tuple[Expr, ...]:
     )
 
 
-def _named(axes: tuple[str | int, ...]) -> tuple[str, ...]:
+def _named_axes(axes: tuple[str | int, ...]) -> tuple[str, ...]:
     return tuple(axis for axis in axes if isinstance(axis, str))
 
 
@@ -118,11 +118,11 @@ def _vanishes(instance: Instance, gradient: Expr) -> bool:
     cancellation."""
     compiled = program(gradient)
     first = [compiled.run(point)[0] for point in instance.points[:1]]
-    if not all(defined(value) and value.contains(0) for value in first):
+    if not all(is_defined(value) and value.contains(0) for value in first):
         return False
     values = (compiled.run(point, _CERTAIN)[0] for point in instance.points)
     return bool(first) and all(
-        defined(v) and v.contains(0) and abs(v) < _NOTHING for v in values
+        is_defined(v) and v.contains(0) and abs(v) < _NOTHING for v in values
     )
 
 
@@ -261,7 +261,7 @@ def ties(instance: Instance) -> Iterator[Diagnostic]:
         if not variable.takes_gradient or stated is None:
             continue
         found = (
-            _lost(instance, variable.name, stated, *tie, base)
+            _lost_point(instance, variable.name, stated, *tie, base)
             for tie in _tied(stated, variable.name)
             for base in bases
         )
@@ -296,13 +296,13 @@ def _tied(stated: Expr, name: str) -> Iterator[tuple[Apply, Expr]]:
                     yield step, bound
 
 
-def _lost(
+def _lost_point(
     instance: Instance, name: str, stated: Expr, step: Apply, bound: Expr, base: Point
 ) -> Point | None:
     """A point of the interval, if the gradient is 0 on all of it and beyond the bound
     and is not on the side before it, and the value is that of the bound."""
     ball = enclose(bound, base) if names(bound) <= set(base) else None
-    whole = ball.unique_fmpz() if ball is not None and defined(ball) else None
+    whole = ball.unique_fmpz() if ball is not None and is_defined(ball) else None
     if whole is None:
         return None
     compiled = program(stated, *instance.forward.values())
@@ -311,10 +311,10 @@ def _lost(
         place = Const(int(whole) + _LOWEST[step.op] + part)
         for solved in solutions(step.args[0], place, name):
             value = enclose(solved, base)
-            if defined(value):
+            if is_defined(value):
                 point = {**base, name: Fraction(float(value.mid()))}
                 found = compiled.run(point)
-                return (point, found) if all(map(defined, found)) else None
+                return (point, found) if all(map(is_defined, found)) else None
         return None
 
     seen = [one for one in map(at, _PLACES) if one is not None]

@@ -22,8 +22,8 @@ from gradspec.ir.walk import children, names, nodes, transform
 from gradspec.primitives.lookup import primitive
 from gradspec.symbolic.breaks import RELATIONS, STEPS, borders_of
 from gradspec.symbolic.compare import Relation
-from gradspec.symbolic.domain import Limits, drawing, restrained
-from gradspec.symbolic.enclose import defined, enclose, program
+from gradspec.symbolic.domain import Limits, constraints_of, drawing
+from gradspec.symbolic.enclose import enclose, is_defined, program
 from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.proof.prove import Exclusion, domain_of
 from gradspec.symbolic.signs import sign_of, signs
@@ -225,7 +225,7 @@ class _Search:
         """The sampled points, those first at which the gradient is not 0."""
         gradient, points = program(self.claim.derived), self.instance.points
         values = {k: gradient.run(p, 64)[0] for k, p in enumerate(points[: 4 * _BASES])}
-        silent = {k for k, v in values.items() if not defined(v) or v.contains(0)}
+        silent = {k for k, v in values.items() if not is_defined(v) or v.contains(0)}
         yield from (p for k, p in enumerate(points) if k not in silent)
         yield from (points[k] for k in sorted(silent))
 
@@ -279,7 +279,7 @@ class _Search:
         if self.instance.is_assumed(point):
             return point
         conditions, fixed = self.limits.conditions, frozenset((name,))
-        inside = restrained(self.instance.rule, conditions, fixed)
+        inside = constraints_of(self.instance.rule, conditions, fixed)
         tries = (inside.settle(dict(point), drawing(k, 89, 0)) for k in range(_TRIES))
         return next((settled for settled in tries if settled is not None), None)
 
@@ -344,6 +344,6 @@ def names_of(path: tuple[tuple[Expr, bool], ...]) -> frozenset[str]:
 
 def _sign(border: Border, point: Point) -> int | None:
     ball = program(border.gap).run(point, 320)[0]
-    if defined(ball) and ball.contains(0):
+    if is_defined(ball) and ball.contains(0):
         return 0
     return sign_of(ball)

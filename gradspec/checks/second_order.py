@@ -52,7 +52,7 @@ from gradspec.ir.walk import (
 )
 from gradspec.symbolic.breaks import thresholds
 from gradspec.symbolic.compare import decimal, point_text, short_number
-from gradspec.symbolic.enclose import defined, enclose, program
+from gradspec.symbolic.enclose import enclose, is_defined, program
 from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.neighbours import FINE, lies_between, meet
 
@@ -218,7 +218,7 @@ def _lie(pair: Pair) -> Diagnostic | None:
         return None
     for point in _at_borders(seen, (stated, true, pair.emitted)):
         value = enclose(stated, point, _BITS)
-        if not defined(value):
+        if not is_defined(value):
             continue
         slopes = _approaches(true, point, seen)
         if not slopes or not meet((value, *slopes)):
@@ -227,12 +227,12 @@ def _lie(pair: Pair) -> Diagnostic | None:
         if len(limits) < len(slopes) or not meet(limits):
             continue
         here = enclose(pair.emitted, point, _BITS)
-        if not defined(here) or not lies_between(here, limits):
-            return _refuted(pair, point, here, limits[0])
+        if not is_defined(here) or not lies_between(here, limits):
+            return _refutation(pair, point, here, limits[0])
     return None
 
 
-def _refuted(pair: Pair, point: Point, here: Any, limit: Any) -> Diagnostic:
+def _refutation(pair: Pair, point: Point, here: Any, limit: Any) -> Diagnostic:
     rule = pair.instance.rule
     entry = rule.backward[rule.inputs.index(pair.input)]
     used = names(pair.true) | names(pair.emitted) | {pair.input.name, pair.by.name}
@@ -293,7 +293,7 @@ def _approaches(expr: Expr, point: Point, instance: Instance) -> tuple[Any, ...]
         if not instance.is_assumed(near, FINE):
             continue
         value = program(expr).run(near, FINE)[0]
-        if not defined(value):
+        if not is_defined(value):
             return ()
         found.append(value)
     return tuple(found)

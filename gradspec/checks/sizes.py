@@ -152,7 +152,7 @@ def _scopes(value: Expr, outside: tuple[Expr, ...] = ()) -> Iterator[tuple[Expr,
     what is compared, and what may be 0."""
     above = tuple(above_reductions(value))
     plain = above_reductions(transform(value, _without_indices))
-    compared = (gap for node in above for gap in _compared(node))
+    compared = (gap for node in above for gap in _compared_pairs(node))
     gaps = (*outside, *compared, *(n for n in plain if isinstance(n, Apply)))
     inner = [node for node in above if isinstance(node, Reduce)]
     for reduction in inner:
@@ -162,7 +162,7 @@ def _scopes(value: Expr, outside: tuple[Expr, ...] = ()) -> Iterator[tuple[Expr,
         yield gaps
 
 
-def _compared(node: Expr) -> Iterator[Expr]:
+def _compared_pairs(node: Expr) -> Iterator[Expr]:
     match node:
         case Apply(op="mod", args=pair):
             yield Apply("sub", pair)

@@ -30,7 +30,7 @@ from gradspec.ir.walk import (
 from gradspec.primitives.lookup import formula, primitive
 from gradspec.symbolic.compare import Relation, compare, point_text
 from gradspec.symbolic.consult import LARGEST, derivative
-from gradspec.symbolic.enclose import Point, defined, enclose, middle
+from gradspec.symbolic.enclose import Point, enclose, is_defined, middle
 from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.neighbours import on_border
 
@@ -88,7 +88,7 @@ def _comparisons(
     inside = (p for p in instance.points if not on_border((total,), p))
     for point in islice(inside, _POINTS):
         try:
-            smooth = tidy(_settled(total, point))
+            smooth = tidy(_settle(total, point))
         except _Unsettled:
             continue
         for name, ours in instance.derived.items():
@@ -106,19 +106,19 @@ def _comparisons(
                     yield name, point, False, theirs
 
 
-def _settled(expr: Expr, point: Point) -> Expr:
+def _settle(expr: Expr, point: Point) -> Expr:
     """The expression as it is around a point, without conditionals and steps."""
 
     def settle(node: Expr) -> Expr:
         match node:
             case Select(condition=condition, then=then, other=other):
-                return then if _decided(condition, point) else other
+                return then if _truth(condition, point) else other
             case Apply(op=op) if primitive(op).is_step:
                 return _number(node, point)
             case Apply(op=op, args=args) if op == "abs" or _is_choice(op):
                 row = primitive(op)
                 given = dict(zip(row.params, args, strict=True))
-                return _settled(substitute(formula(str(row.meaning)), given), point)
+                return _settle(substitute(formula(str(row.meaning)), given), point)
             case _:
                 return node
 
@@ -131,7 +131,7 @@ def _is_choice(op: str) -> bool:
     return row.sympy is None and row.meaning is not None
 
 
-def _decided(condition: Expr, point: Point) -> bool:
+def _truth(condition: Expr, point: Point) -> bool:
     found = enclose(condition, point)
     if found is not True and found is not False:
         raise _Unsettled
@@ -140,7 +140,7 @@ def _decided(condition: Expr, point: Point) -> bool:
 
 def _number(step: Expr, point: Point) -> Expr:
     value = enclose(step, point)
-    if not defined(value) or not value.is_exact():
+    if not is_defined(value) or not value.is_exact():
         raise _Unsettled
     return Const(middle(value))
 

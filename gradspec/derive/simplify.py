@@ -546,7 +546,7 @@ def _comparison(node: Apply, axes: Mapping[str, Axis]) -> Expr:
     left, right = node.args
     difference = _added(linear(left), linear(right), Fraction(-1))
     low, high = _range(difference, axes)
-    known = _decided(node.op, low, high)
+    known = _truth(node.op, low, high)
     if known is not None:
         return TRUE if known else FALSE
     number = difference.pop(ONE, Fraction(0))
@@ -595,7 +595,7 @@ def _least(terms: Terms, axes: Mapping[str, Axis]) -> Fraction | None:
     return constant
 
 
-def _decided(op: str, low: Fraction | None, high: Fraction | None) -> bool | None:
+def _truth(op: str, low: Fraction | None, high: Fraction | None) -> bool | None:
     below = high is not None and high < 0
     above = low is not None and low > 0
     below_or_at = high is not None and high <= 0

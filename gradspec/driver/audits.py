@@ -132,7 +132,7 @@ def _rules(
     has been compiled without errors.
     """
     from gradspec.driver.load import load
-    from gradspec.pipeline import check_module, evaluated
+    from gradspec.pipeline import check_module, with_evaluations
 
     source = read_entry(entry).value
     module = load(source, entry.root).module if source else None
@@ -141,7 +141,7 @@ def _rules(
     wanted = tuple(rule for rule in module.rules if not names or rule.name in names)
     checked, _ = check_module(replace(module, rules=wanted), options)
     for one in checked:
-        yield one, evaluated(one, options)
+        yield one, with_evaluations(one, options)
 
 
 # --- targets -------------------------------------------------------------------------

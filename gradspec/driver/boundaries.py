@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
-from gradspec.checks.boundaries import Finding, entry_of, finding, meant, short
+from gradspec.checks.boundaries import (
+    Finding,
+    entry_of,
+    finding,
+    intended_reason,
+    short,
+)
 from gradspec.checks.breaks import Break, Kind, thorough, typical_breaks
 from gradspec.checks.instances import Instance, typical
 from gradspec.derive.indexed import complete
@@ -28,8 +34,8 @@ from gradspec.ir.rule import CheckedRule, Declared, Override, Rule
 from gradspec.ir.unroll import unroll
 from gradspec.ir.walk import names
 from gradspec.options import Options
-from gradspec.pipeline import evaluated
-from gradspec.stabilise.explanation import emitted
+from gradspec.pipeline import with_evaluations
+from gradspec.stabilise.explanation import values_by_format
 from gradspec.stabilise.names import Names
 from gradspec.symbolic.breaks import Origin, Surface
 from gradspec.symbolic.neighbours import Trend
@@ -91,7 +97,7 @@ def lines(rule: Rule, options: Options) -> tuple[Line, ...]:
     instance = typical(rule)
     if instance is None:
         return ()
-    chosen = evaluated(CheckedRule(rule, ()), options).rule
+    chosen = with_evaluations(CheckedRule(rule, ()), options).rule
     if not rule.is_elementwise:
         chosen = unroll(chosen, instance.sizes, instance.integers).rule
     found = typical_breaks(instance, thorough(instance))
@@ -176,7 +182,7 @@ class _Table:
     def _value(self, name: str, found: Break) -> dict[str, float]:
         point: dict[str, Fraction] = dict(found.place.point)
         form = self._names.close(Ref(name))
-        return emitted(self.emitted, form, point, found.output.name)
+        return values_by_format(self.emitted, form, point, found.output.name)
 
     # --- verdicts ------------------------------------------------------------------------
 
@@ -187,7 +193,7 @@ class _Table:
         is_declared = self._entry(found) == "declared"
         match seen:
             case Finding.MEANT:
-                return f"meant: {meant(self.instance, found)}", ""
+                return f"meant: {intended_reason(self.instance, found)}", ""
             case Finding.JUMP:
                 return "not continuous", "GS432"
             case Finding.PATCH:

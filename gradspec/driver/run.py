@@ -22,7 +22,7 @@ from gradspec.driver.write import OutputFile, required_files, with_packages
 from gradspec.ir.plain import use_shelf
 from gradspec.options import Options
 from gradspec.source import Source
-from gradspec.symbolic.limit import Shortage, expendable, limited
+from gradspec.symbolic.limit import Shortage, expendable, run_limited
 
 if TYPE_CHECKING:
     from gradspec.ir.rule import Rule
@@ -72,7 +72,7 @@ def compile_rules(
     from gradspec.pipeline import Compiled, compile_module
 
     root = Entry(source.path, below).root
-    loaded = limited(options.budget, lambda: load(source, root))
+    loaded = run_limited(options.budget, lambda: load(source, root))
     if isinstance(loaded, Shortage):
         stop = too_long(loaded.sentence(f"reading {source.path}", options.budget))
         return Compiled((), (), (stop,)), {}
@@ -160,11 +160,11 @@ def run_within_budget(
     rule: Rule, what: str, options: Options, work: Callable[[], T]
 ) -> Outcome[T]:
     """The result of ``work`` on a rule; an error if it exceeds the budget."""
-    from gradspec.pipeline import stopped
+    from gradspec.pipeline import shortage_error
 
-    found = limited(options.budget, work)
+    found = run_limited(options.budget, work)
     if isinstance(found, Shortage):
-        return Outcome(None, (stopped(rule, what, options, found),))
+        return Outcome(None, (shortage_error(rule, what, options, found),))
     return Outcome(found)
 
 

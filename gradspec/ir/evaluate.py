@@ -37,7 +37,7 @@ class Algebra(Protocol):
     def operation(self, op: str) -> Callable[..., Value]:
         """The operation of a primitive; NotImplementedError where there is none."""
 
-    def decided(self, condition: Value) -> bool | None:
+    def truth_of(self, condition: Value) -> bool | None:
         """The truth of a condition; None: both branches are evaluated."""
 
     def select(self, condition: Value, then: Value, other: Value) -> Value:
@@ -71,14 +71,14 @@ def _needed_parts(node: Expr, algebra: Algebra, known: Known) -> tuple[Expr, ...
         case Apply(op="and" | "or" as op, args=(first, _)):
             if first.key not in known:
                 return (first,)
-            settles = algebra.decided(known[first.key]) is (op == "or")
+            settles = algebra.truth_of(known[first.key]) is (op == "or")
             return (first,) if settles else node.args
         case Apply(args=args):
             return args
         case Select(condition=condition, then=then, other=other):
             if condition.key not in known:
                 return (condition,)
-            taken = algebra.decided(known[condition.key])
+            taken = algebra.truth_of(known[condition.key])
             if taken is None:
                 return condition, then, other
             return (then,) if taken else (other,)

@@ -65,15 +65,15 @@ class Machine:
     # --- the algebra of columns
 
     def constant(self, value: Fraction) -> Column:
-        return rounded(value, self.work)
+        return round_to(value, self.work)
 
     def variable(self, name: str) -> Column:
         return self._columns[name]
 
     def operation(self, op: str) -> Callable[..., Column]:
-        return partial(applied, primitive(op), self.work)
+        return partial(apply_rounded, primitive(op), self.work)
 
-    def decided(self, condition: Column) -> None:
+    def truth_of(self, condition: Column) -> None:
         """None: a condition differs from point to point."""
 
     def select(self, condition: Column, then: Column, other: Column) -> Column:
@@ -125,7 +125,7 @@ class Machine:
                 return [(child, mask) for child in children(node)]
 
 
-def rounded(value: Any, work: Any = np.float32) -> Any:
+def round_to(value: Any, work: Any = np.float32) -> Any:
     """An exact number rounded to a NumPy type; beyond its range an infinity."""
     try:
         number = float(value)
@@ -135,7 +135,7 @@ def rounded(value: Any, work: Any = np.float32) -> Any:
         return work(number)
 
 
-def applied(row: Primitive, work: Any, *args: Column) -> Column:
+def apply_rounded(row: Primitive, work: Any, *args: Column) -> Column:
     """A primitive applied to columns, rounded to ``work``."""
     if row.model is None:
         return _by_balls(row, args, work)

@@ -26,8 +26,8 @@ from gradspec.ir.walk import children, memo, names, nodes, size, transform
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.accuracy_model import Score, Trial
 from gradspec.stabilise.names import Names, Quantity
-from gradspec.stabilise.rewriting import FEW, Holds, Search, replaced
-from gradspec.symbolic.gather import gathered
+from gradspec.stabilise.rewriting import FEW, Holds, Search, replace_in
+from gradspec.symbolic.gather import factored_fraction
 
 _PRICE = 3
 """Points to be repaired for each one that is spoiled."""
@@ -102,7 +102,7 @@ class Choice:
     def is_good(self) -> bool:
         return self.selected.is_good
 
-    def settled(self) -> Choice:
+    def settle(self) -> Choice:
         """The written form, if the selected one costs more, is still bad and repairs
         little: no point without a number, and less than a quarter of any fault.
         """
@@ -137,7 +137,7 @@ class Contest:
         best = held or self.written
         is_first_good = best.is_good
         for form in sorted(dict.fromkeys((best.form, *forms)), key=cost):
-            found = self._measured(form, best)
+            found = self._measure(form, best)
             if found is None or not self._is_fair(found):
                 continue
             if found.is_good or found.faults < best.faults:
@@ -146,7 +146,7 @@ class Contest:
                 break
         return Choice(self.written, best)
 
-    def _measured(self, form: Expr, best: Candidate) -> Candidate | None:
+    def _measure(self, form: Expr, best: Candidate) -> Candidate | None:
         if form not in self._known:
             first = self.trials[0].score(form)
             self._known[form] = None
@@ -262,9 +262,9 @@ def _over_one_denominator(expr: Expr) -> Expr:
             and node.op in ("add", "sub")
             and _has_quotient(node)
         ):
-            new = _gathered(node)
+            new = _gather(node)
             if new is not None and size(new) <= _GROWTH * size(node):
-                form = replaced(form, node, new)
+                form = replace_in(form, node, new)
                 continue
         todo += children(node)
     return form
@@ -280,8 +280,12 @@ def _has_quotient(expr: Expr) -> bool:
 
 
 @memo(1024)
-def _gathered(expr: Expr) -> Expr | None:
-    form = None if any(isinstance(n, Select) for n in nodes(expr)) else gathered(expr)
+def _gather(expr: Expr) -> Expr | None:
+    form = (
+        None
+        if any(isinstance(n, Select) for n in nodes(expr))
+        else factored_fraction(expr)
+    )
     return None if form is None else tidy(form)
 
 
@@ -294,8 +298,8 @@ def _with_conjugate(expr: Expr, holds: Holds) -> Expr:
         found = _conjugate(node)
         if found is not None:
             unlike, new = found
-            mended = replaced(expr, node, new)
-            short = _gathered(mended)
+            mended = replace_in(expr, node, new)
+            short = _gather(mended)
             if short is not None and size(short) < size(mended):
                 mended = short
             return mended if holds(unlike) else Select(unlike, mended, expr)
@@ -318,7 +322,7 @@ def _conjugate(node: Expr) -> tuple[Expr, Expr] | None:
         case _:
             return None
     square = root.args[0]
-    rest = _gathered(Apply("sub", (square, Apply("square", (u,)))))
+    rest = _gather(Apply("sub", (square, Apply("square", (u,)))))
     if rest is None or size(rest) >= size(square) or not names(u):
         return None
     match u:
@@ -343,8 +347,8 @@ def _with_gathered_factor(expr: Expr, upstream: frozenset[str]) -> Iterator[Expr
         form = factor
         for part in _branches(factor):
             if not any(map(_is_foreign, nodes(part))):
-                new = _gathered(transform(part, _signed))
-                form = form if new is None else replaced(form, part, new)
+                new = _gather(transform(part, _signed))
+                form = form if new is None else replace_in(form, part, new)
         if form != factor and size(form) <= _GROWTH * size(factor):
             yield times(Ref(name), form)
 

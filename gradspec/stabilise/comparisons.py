@@ -17,7 +17,7 @@ from gradspec.ir.rule import Declared, Derived, Kind, Let, Rule
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import children, names, nodes, with_children
 from gradspec.primitives.lookup import primitive, rows
-from gradspec.stabilise.names import Scope, inlined, mapped, unify, weight
+from gradspec.stabilise.names import Scope, inline_lets, map_values, unify, weight
 
 _COMPARISONS = frozenset(("lt", "le", "gt", "ge", "eq", "ne"))
 _CHOICES = frozenset(
@@ -36,13 +36,13 @@ def with_comparands(rule: Rule) -> tuple[Rule, tuple[str, ...]]:
     wholes = [*behind, *(let.value for let in rule.forward)]
     if any(weight(value, values) > _LARGEST for value in wholes):
         return rule, ()
-    compared = [_whole(side, values) for value in behind for side in _compared(value)]
+    compared = [_whole(side, values) for value in behind for side in _comparands(value)]
     kinds = (Kind.FLOAT, Kind.NOGRAD)
     floats = frozenset(i.name for i in rule.inputs if i.kind in kinds)
     made: list[Let] = []
     forward: list[Let] = []
 
-    def named(owner: str, side: Expr, axes: _Axes) -> Expr:
+    def name_comparand(owner: str, side: Expr, axes: _Axes) -> Expr:
         whole, free = _whole(side, values), Scope(side.free)
         is_shared = any(unify(whole, other, free) is not None for other in compared)
         if not is_shared or not _is_rounded(whole, floats):
@@ -57,11 +57,13 @@ def with_comparands(rule: Rule) -> tuple[Rule, tuple[str, ...]]:
 
     for let in rule.forward:
         axes = dict(zip(let.indices, let.axes, strict=True))
-        value = _visited(let.value, axes, partial(named, let.name))
+        value = _name_comparands(let.value, axes, partial(name_comparand, let.name))
         forward.append(replace(let, value=value))
     hidden = tuple(let.name for let in made)
     named_rule = replace(rule, forward=tuple(forward), exacts=(*rule.exacts, *hidden))
-    backward = mapped(named_rule, lambda value: with_names(value, named_rule, hidden))
+    backward = map_values(
+        named_rule, lambda value: with_names(value, named_rule, hidden)
+    )
     return replace(backward, forward=tuple(forward)), hidden
 
 
@@ -70,33 +72,35 @@ def with_names(expr: Expr, rule: Rule, hidden: tuple[str, ...]) -> Expr:
     values = {let.name: let for let in rule.forward}
     lets = [values[name] for name in hidden]
 
-    def named(side: Expr, axes: _Axes) -> Expr:
+    def name_side(side: Expr, axes: _Axes) -> Expr:
         return _reference(_whole(side, values), lets, values) or side
 
-    return _visited(expr, {}, named) if lets else expr
+    return _name_comparands(expr, {}, name_side) if lets else expr
 
 
 def without_names(rule: Rule, hidden: tuple[str, ...], exacts: tuple[str, ...]) -> Rule:
     """The rule with these locals put in the places of their names."""
     values = {let.name: let for let in rule.forward if let.name in hidden}
-    done = mapped(rule, lambda value: inlined(value, values, Scope()))
+    done = map_values(rule, lambda value: inline_lets(value, values, Scope()))
     forward = tuple(let for let in done.forward if let.name not in hidden)
     return replace(done, forward=forward, exacts=exacts)
 
 
-def _compared(expr: Expr) -> Iterator[Expr]:
+def _comparands(expr: Expr) -> Iterator[Expr]:
     for node in nodes(expr):
         if isinstance(node, Apply) and node.op in _COMPARISONS:
             yield from node.args
 
 
-def _visited(expr: Expr, axes: _Axes, name: Callable[[Expr, _Axes], Expr]) -> Expr:
+def _name_comparands(
+    expr: Expr, axes: _Axes, name: Callable[[Expr, _Axes], Expr]
+) -> Expr:
     """An expression with names for what it compares or chooses among. (A sum that a
     root is taken of has evaluations that look through a bound on it.)
     """
     if isinstance(expr, Reduce):
         axes = {**axes, **{b.index: b.axis for b in expr.bounds}}
-    parts = [_visited(child, axes, name) for child in children(expr)]
+    parts = [_name_comparands(child, axes, name) for child in children(expr)]
     match expr:
         case Reduce(op="max" | "min" | "peak"):
             parts[0] = name(parts[0], axes)
@@ -115,7 +119,7 @@ def _reference(whole: Expr, lets: list[Let], values: Mapping[str, Let]) -> Expr 
 
 
 def _whole(expr: Expr, values: Mapping[str, Let]) -> Expr:
-    return tidy(inlined(expr, values, Scope()))
+    return tidy(inline_lets(expr, values, Scope()))
 
 
 def _is_rounded(value: Expr, floats: frozenset[str]) -> bool:

@@ -30,7 +30,7 @@ from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import children, expand, names, nodes, size, transform
 from gradspec.source import Span
 from gradspec.stabilise.accuracy_model import GOOD, Score, Trial
-from gradspec.stabilise.arithmetic_model import Machine, rounded
+from gradspec.stabilise.arithmetic_model import Machine, round_to
 from gradspec.stabilise.choice import Candidate, Choice
 from gradspec.stabilise.names import Names
 from gradspec.symbolic.compare import distinct_texts, point_text, short_number
@@ -129,7 +129,7 @@ def accuracy_loss(
         if _is_of_literals(form, machine, point, value, exact):
             continue
         for limit in (_WRONG, _INEXACT):
-            found = _blamed(form, machine, point, limit, row)
+            found = _blame(form, machine, point, limit, row)
             if found is not None and (limit == _WRONG or found[0] == "exponent"):
                 return [AccuracyLoss(name, *found, shown, value, exact)]
     return []
@@ -159,7 +159,7 @@ def _is_of_literals(
     def with_rounded_literal(node: Expr) -> Expr:
         if not isinstance(node, Const):
             return node
-        number = float(rounded(node.value, machine.work))
+        number = float(round_to(node.value, machine.work))
         return const(Fraction(number)) if math.isfinite(number) else node
 
     (with_literals,) = floats(program(transform(form, with_rounded_literal)), point)
@@ -169,7 +169,7 @@ def _is_of_literals(
     return abs(exact) < _FADED * moved and _WRONG * abs(value - exact) <= moved
 
 
-def _blamed(
+def _blame(
     form: Expr, machine: Machine, point: Mapping[str, Any], limit: float, row: int
 ) -> tuple[str, Expr] | None:
     order = tuple(nodes(form))
@@ -357,7 +357,7 @@ def _cure(kind: str, culprit: Expr) -> str:
     return next(fitting, _WORDS[kind].cure)
 
 
-def unmended(checked: CheckedRule) -> Iterator[Diagnostic]:
+def loss_warnings(checked: CheckedRule) -> Iterator[Diagnostic]:
     """One diagnostic for each kind of failure of a rule, for the first value that has
     it; the others are named."""
     found: dict[str, list[AccuracyLoss]] = {}
@@ -437,7 +437,7 @@ def unfilled_holes(checked: CheckedRule, written: Rule) -> Iterator[Diagnostic]:
     told: dict[Any, tuple[list[str], Hole, dict[str, float]]] = {}
     for hole in checked.holes:
         form = Names(checked.rule).close(Ref(hole.name))
-        values = emitted(checked.rule, form, dict(hole.point), hole.output)
+        values = values_by_format(checked.rule, form, dict(hole.point), hole.output)
         is_nan = any(map(math.isnan, values.values()))
         if not is_nan and (hole.name in _texts(written) or _are_slopes(values, hole)):
             continue
@@ -454,7 +454,7 @@ def _are_slopes(values: Mapping[str, float], hole: Hole) -> bool:
     return all(low - slack <= v <= high + slack for v in values.values())
 
 
-def emitted(
+def values_by_format(
     rule: Rule, form: Expr, point: Mapping[str, Fraction], output: str
 ) -> dict[str, float]:
     """The values of a closed form at a point with the cotangent 1 of one output, in

@@ -34,7 +34,7 @@ from gradspec.primitives.lookup import partial as derivative
 from gradspec.primitives.lookup import primitive, rows
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.names import Names
-from gradspec.stabilise.rewriting import replaced
+from gradspec.stabilise.rewriting import replace_in
 from gradspec.stabilise.sampling import Points, Sample, samples, scalar_sample
 
 _REACH = 4096.0
@@ -62,7 +62,7 @@ _Mask: TypeAlias = Any
 """A boolean array over the points, once for every element."""
 
 
-def guarded(rule: Rule, points: Points | None = None) -> Rule:
+def with_guards(rule: Rule, points: Points | None = None) -> Rule:
     """The rule with excluded values made harmless; ``points`` are those of an
     elementwise rule.
     """
@@ -115,14 +115,14 @@ class _Elements:
         """The columns of all elements, concatenated."""
         key = expr, tuple(scope.items())
         if key not in self._known:
-            self._known[key] = self._joined(scope, partial(_column, expr))
+            self._known[key] = self._join(scope, partial(_column, expr))
         return self._known[key]
 
     def near(self, scope: Scope) -> _Mask:
         """The points that matter, once for each element."""
-        return self._joined(scope, lambda env, sample, *_: _near(sample.points))
+        return self._join(scope, lambda env, sample, *_: _near(sample.points))
 
-    def _joined(self, scope: Scope, column: Callable[..., Any]) -> Any:
+    def _join(self, scope: Scope, column: Callable[..., Any]) -> Any:
         columns = [
             column(dict(zip(scope, place, strict=True)), *parts)
             for parts in self._samples
@@ -209,10 +209,10 @@ class _Guard:
         """
         key = expr, (*scope, *map(str, scope.values()))
         if key not in self._done:
-            self._done[key] = self._guarded(expr, scope)
+            self._done[key] = self._guard(expr, scope)
         return self._done[key]
 
-    def _guarded(self, expr: Expr, scope: Scope) -> Expr:
+    def _guard(self, expr: Expr, scope: Scope) -> Expr:
         match expr:
             case Select(condition=condition, then=then, other=other):
                 then = self._harmless(self._inside(then, scope), condition, True, scope)
@@ -241,13 +241,13 @@ class _Guard:
         side = _Side(condition, taken, scope, outside)
         for _ in range(_ROUNDS if outside.any() else 0):
             guilty = self._first_at_fault(branch, side)
-            cured = None if guilty is None else self._cured(guilty, side)
+            cured = None if guilty is None else self._cure(guilty, side)
             if guilty is None or cured is None:
                 return branch
-            branch = replaced(branch, guilty, cured)
+            branch = replace_in(branch, guilty, cured)
         return branch
 
-    def _cured(self, guilty: Apply, side: _Side) -> Expr | None:
+    def _cure(self, guilty: Apply, side: _Side) -> Expr | None:
         """The operation with replaced operands; for a quotient the divisor only."""
         first = 1 if guilty.op == "div" else 0
         parts = guilty.args

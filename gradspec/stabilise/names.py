@@ -121,7 +121,7 @@ def signed(expr: Expr, signs: Signs) -> Expr:
     return transform(expr, visit)
 
 
-def mapped(rule: Rule, change: Callable[[Expr], Expr]) -> Rule:
+def map_values(rule: Rule, change: Callable[[Expr], Expr]) -> Rule:
     """``rule`` with all of its values changed."""
 
     def lets(values: tuple[Let, ...]) -> tuple[Let, ...]:
@@ -147,7 +147,7 @@ def without_calls(rule: Rule) -> Rule:
     in the cotangents already. Where these use a value that stops gradients, it is a
     constant for whoever differentiates them.
     """
-    plain, held = mapped(rule, expand), mapped(rule, with_stops)
+    plain, held = map_values(rule, expand), map_values(rule, with_stops)
     if held == plain:
         return plain
     stopped: dict[str, Let] = {}
@@ -158,7 +158,7 @@ def without_calls(rule: Rule) -> Rule:
     variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
     taken = {*(v.name for v in variables), *(let.name for let in lets)}
     scope = Scope(taken.union(*(let.indices for let in lets)))
-    backward = mapped(held, lambda value: inlined(value, stopped, scope))
+    backward = map_values(held, lambda value: inline_lets(value, stopped, scope))
     return replace(
         plain, backward=backward.backward, backward_locals=backward.backward_locals
     )
@@ -210,7 +210,7 @@ def _used(rule: Rule) -> frozenset[str]:
     return frozenset(found)
 
 
-def rederived(rule: Rule, forward: tuple[Let, ...]) -> dict[str, Expr]:
+def rederive(rule: Rule, forward: tuple[Let, ...]) -> dict[str, Expr]:
     """The cotangents of the inputs, derived from the selected forward; none where a
     selected form has no derivative.
     """
@@ -240,7 +240,7 @@ def _letters() -> Iterator[str]:
         yield from (f"{letter}{number or ''}" for letter in "jlkiqrstuvw")
 
 
-def copied(expr: Expr) -> Expr:
+def copy_fresh(expr: Expr) -> Expr:
     """``expr`` with fresh names for its bound indices, to be put anywhere inside an
     expression that :func:`place` gets in the end.
     """
@@ -252,14 +252,14 @@ def place(expr: Expr, values: Mapping[str, Expr], scope: Scope) -> Expr:
     bound index keeps its name unless that is taken, or fresh.
     """
     taken = scope.union(expr.free, *(value.free for value in values.values()))
-    return _placed(expr, values, taken)
+    return _place(expr, values, taken)
 
 
-def _placed(expr: Expr, values: Mapping[str, Expr], taken: Scope) -> Expr:
+def _place(expr: Expr, values: Mapping[str, Expr], taken: Scope) -> Expr:
     if isinstance(expr, Idx):
         return values.get(expr.name, expr)
     if not isinstance(expr, Reduce):
-        parts = (_placed(child, values, taken) for child in children(expr))
+        parts = (_place(child, values, taken) for child in children(expr))
         return with_children(expr, tuple(parts))
     bounds = []
     for old in expr.bounds:
@@ -267,11 +267,11 @@ def _placed(expr: Expr, values: Mapping[str, Expr], taken: Scope) -> Expr:
         name = next(n for n in chain(own, _letters()) if n not in taken)
         bounds.append(Bound(name, old.axis))
         values, taken = {**values, old.index: Idx(name)}, taken | {name}
-    parts = (_placed(child, values, taken) for child in children(expr))
+    parts = (_place(child, values, taken) for child in children(expr))
     return Reduce(expr.op, tuple(bounds), *parts, span=expr.span)
 
 
-def inlined(expr: Expr, lets: Mapping[str, Let], scope: Scope) -> Expr:
+def inline_lets(expr: Expr, lets: Mapping[str, Let], scope: Scope) -> Expr:
     """``expr`` with lets inlined, recursively."""
     values = {
         name: scopes.Value(name, let.indices, let.axes, let.value)
@@ -339,20 +339,20 @@ def _is_instance(
     return all(_is_instance(x, y, bound, variables, found) for x, y in pairs)
 
 
-def named(expr: Expr, lets: tuple[Let, ...]) -> Expr:
+def use_names(expr: Expr, lets: tuple[Let, ...]) -> Expr:
     """``expr`` with the names of lets in place of their values. A value that is no more
     than an operation on a constant is not worth a name.
     """
     worth = tuple(x for x in lets if children(x.value) and names(x.value))
-    return _named(expr, worth) if worth else expr
+    return _use_names(expr, worth) if worth else expr
 
 
-def _named(expr: Expr, lets: tuple[Let, ...]) -> Expr:
+def _use_names(expr: Expr, lets: tuple[Let, ...]) -> Expr:
     for let in lets:
         if type(let.value) is type(expr) and names(let.value) == names(expr):
             found = unify(let.value, expr, Scope(let.indices))
             if found is not None and len(found) == len(let.indices):
                 at = tuple(found[index] for index in let.indices)
                 return Ref(let.name, at)
-    parts = tuple(_named(child, lets) for child in children(expr))
+    parts = tuple(_use_names(child, lets) for child in children(expr))
     return with_children(expr, parts)

@@ -34,7 +34,7 @@ from gradspec.stabilise.accuracy_model import Trial
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.choice import Candidate
 from gradspec.stabilise.names import signed
-from gradspec.stabilise.rewriting import replaced
+from gradspec.stabilise.rewriting import replace_in
 
 NORM = "hypot"  # of two numbers
 _MOST = 4  # the largest exponent that is written out as factors
@@ -57,9 +57,9 @@ class Product:
 
     def over(self, other: Product) -> Product:
         """The quotient, without what both have."""
-        return self.times(other.inverse()).reduced()
+        return self.times(other.inverse()).without_factors()
 
-    def reduced(self) -> Product:
+    def without_factors(self) -> Product:
         """The number alone, without numerators and denominators."""
         above, below = list(self.above), list(self.below)
         for factor in self.above:
@@ -70,7 +70,7 @@ class Product:
 
     def expr(self) -> Expr:
         """The product as an expression: numbers first, one fraction."""
-        number, value, below = self.number, multiplied(self.above), list(self.below)
+        number, value, below = self.number, product_of(self.above), list(self.below)
         if number.numerator != 1 and (abs(number.numerator) != 1 or not self.above):
             first = Const(Fraction(number.numerator))
             value = first if value == ONE else Apply("mul", (first, value))
@@ -78,10 +78,10 @@ class Product:
             value = Apply("neg", (value,))
         if number.denominator != 1:
             below.insert(0, Const(Fraction(number.denominator)))
-        return value if not below else Apply("div", (value, multiplied(below)))
+        return value if not below else Apply("div", (value, product_of(below)))
 
 
-def multiplied(factors: list[Expr] | tuple[Expr, ...]) -> Expr:
+def product_of(factors: list[Expr] | tuple[Expr, ...]) -> Expr:
     """The product of the factors in order; 1 if there are none."""
     return reduce(lambda a, b: Apply("mul", (a, b)), factors) if factors else ONE
 
@@ -275,7 +275,7 @@ def _at_some_rows(trial: Trial, rows: Any) -> Trial:
     """The trial restricted to a few of its points."""
     some = np.zeros(len(trial.points), dtype=bool)
     some[rows[:: max(1, len(rows) // _ROWS)]] = True
-    points = trial.points.chosen(some)
+    points = trial.points.subset(some)
     machine = Machine(points.columns, trial.machine.work)
     return Trial(trial.meaning, points, machine, trial.close)
 
@@ -310,20 +310,20 @@ def _replacements(form: Expr, trial: Trial, row: int) -> Iterator[Expr]:
         if max(sizes) < np.inf:
             at = int(np.argmax(sizes))
             first = Apply("mul", (parts[at], small))
-            turned = multiplied([first, *parts[:at], *parts[at + 1 :]])
-            yield replaced(form, node, turned)
+            turned = product_of([first, *parts[:at], *parts[at + 1 :]])
+            yield replace_in(form, node, turned)
         both = [*parts, *_parts(small)]
         ahead = [part for part in both if names(part) & upstream]
         rest, less = ([p for p in s if p not in ahead] for s in (parts, _parts(small)))
         if rest and any(map(names, less)) and not _has_pole(rest, less, trial):
-            vanishing = Apply(VANISHING, (multiplied(rest), multiplied(less)))
-            yield replaced(form, node, multiplied([*ahead, vanishing]))
+            vanishing = Apply(VANISHING, (product_of(rest), product_of(less)))
+            yield replace_in(form, node, product_of([*ahead, vanishing]))
 
 
 def _has_pole(rest: list[Expr], less: list[Expr], trial: Trial) -> bool:
     """True if the rest may be infinite, not just large, where the other is 0. What is
     never 0 vanishes with the divisors that are in it, as in ``exp(-1 / x) / x**2``."""
-    sides = (trial.close(multiplied(side)) for side in (rest, less))
+    sides = (trial.close(product_of(side)) for side in (rest, less))
     large, small = (signed(side, trial.points.signs) for side in sides)
     bases = [base for base in divisors(large) if not is_positive(base)]
     is_safe = is_positive(small) and all(names(b) <= names(small) for b in bases)
@@ -383,11 +383,11 @@ def with_ordered_products(
     """
     if any(score.bad for score in start.scores):
         for is_apart, order in (
-            *((False, _ordered), (True, _ordered)),
+            *((False, _best_of_orders), (True, _best_of_orders)),
             *((True, _ordered_in_pairs), (True, _spread)),
         ):
             with np.errstate(all="ignore"):
-                form = _reordered(start.form, trials, is_apart, order)
+                form = _reorder(start.form, trials, is_apart, order)
             if form != start.form:
                 yield form
 
@@ -395,16 +395,16 @@ def with_ordered_products(
 _Order: TypeAlias = Callable[[list[_Factor], tuple[Trial, ...]], Expr | None]
 
 
-def _reordered(
+def _reorder(
     form: Expr, trials: tuple[Trial, ...], is_apart: bool, order: _Order
 ) -> Expr:
     for node in _products(form):
         whole = _factors(node, is_apart)
-        every, found = _listed(whole), _listed(whole.reduced())
+        every, found = _factor_list(whole), _factor_list(whole.without_factors())
         if _FEWEST <= len(every) <= _MOST_FACTORS and _leaves(node, found, trials):
-            new = order(found, trials) or _ordered(found, trials)
+            new = order(found, trials) or _best_of_orders(found, trials)
             if new is not None:
-                form = replaced(form, node, new)
+                form = replace_in(form, node, new)
     return form
 
 
@@ -424,7 +424,7 @@ def _ordered_in_pairs(found: list[_Factor], trials: tuple[Trial, ...]) -> Expr |
             pairs[n] = pairs[above]
     rest = [factor for n, factor in enumerate(found) if n not in pairs]
     every = [*rest, *(pairs[n] for n in pairs if found[n].is_above)]
-    return _ordered(every, trials) if pairs else None
+    return _best_of_orders(every, trials) if pairs else None
 
 
 def _spread(found: list[_Factor], trials: tuple[Trial, ...]) -> Expr | None:
@@ -437,14 +437,14 @@ def _spread(found: list[_Factor], trials: tuple[Trial, ...]) -> Expr | None:
             inside = [f for f in rest if not names(f.expr) & upstream]
             made = []
             for is_minus, term in parts:
-                every = [*_listed(_factors(term)), *inside]
-                made.append((is_minus, _ordered(every, trials) or _chain(every)))
+                every = [*_factor_list(_factors(term)), *inside]
+                made.append((is_minus, _best_of_orders(every, trials) or _chain(every)))
             outside = [f for f in rest if f not in inside]
             return _chain([*outside, _Factor(total(made), True)])
     return None
 
 
-def _ordered(found: list[_Factor], trials: tuple[Trial, ...]) -> Expr | None:
+def _best_of_orders(found: list[_Factor], trials: tuple[Trial, ...]) -> Expr | None:
     """The best order; None if the magnitudes are unknown at every point."""
     columns, ranges = [], []
     for trial in trials:
@@ -545,7 +545,7 @@ def _as_norms(factor: Expr) -> tuple[Expr, ...]:
     return (factor,)
 
 
-def _listed(found: Product) -> list[_Factor]:
+def _factor_list(found: Product) -> list[_Factor]:
     """Its number first, then numerators and denominators."""
     above, below = found.above, found.below
     if found.number != 1 or not above:

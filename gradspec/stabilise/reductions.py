@@ -43,12 +43,12 @@ from gradspec.ir.walk import children, nodes, size, transform, with_children
 from gradspec.stabilise.names import (
     Quantity,
     Scope,
-    copied,
-    inlined,
+    copy_fresh,
+    inline_lets,
     is_same,
-    named,
     place,
     signs,
+    use_names,
     weight,
 )
 from gradspec.stabilise.product import (
@@ -62,7 +62,7 @@ from gradspec.stabilise.product import (
 )
 from gradspec.stabilise.rewriting import Search
 from gradspec.stabilise.tips import norm, with_tips
-from gradspec.symbolic.gather import gathered
+from gradspec.symbolic.gather import factored_fraction
 
 # --- sums of exponentials -------------------------------------------------------------
 # An expression is *of degree one* in its exponentials if they all scale with it:
@@ -96,7 +96,7 @@ def peak(expr: Expr) -> Expr | None:
                 return None
             return Select(condition, one, other)
         case Reduce(op="sum" | "mean", bounds=bounds, body=body, where=where):
-            body, where = _masked(body, where)
+            body, where = _split_mask(body, where)
             inner = peak(body)
             if inner is None or not {b.index for b in bounds} & {*inner.free}:
                 return inner
@@ -105,7 +105,7 @@ def peak(expr: Expr) -> Expr | None:
             return None
 
 
-def _masked(body: Expr, where: Expr | None) -> tuple[Expr, Expr | None]:
+def _split_mask(body: Expr, where: Expr | None) -> tuple[Expr, Expr | None]:
     """The body and condition of a sum; a summand ``a if c else 0`` counts where ``c``
     holds.
     """
@@ -123,19 +123,19 @@ def _larger(left: Expr | None, right: Expr | None) -> Expr | None:
     return left if left == right else apply("max", left, right)
 
 
-def shifted(expr: Expr, by: Expr) -> Expr:
+def shift_exponents(expr: Expr, by: Expr) -> Expr:
     """An expression that scales with its exponentials, with ``by`` subtracted from its
     exponents.
     """
     match expr:
         case Apply(op="exp", args=(a,)):
-            less = ZERO if a == by else fold(apply("sub", a, copied(by)))
+            less = ZERO if a == by else fold(apply("sub", a, copy_fresh(by)))
             return apply("exp", less)
-    parts = (x if degree(x) == 0 else shifted(x, by) for x in children(expr))
+    parts = (x if degree(x) == 0 else shift_exponents(x, by) for x in children(expr))
     return with_children(expr, tuple(parts))
 
 
-def balanced(expr: Expr) -> Expr | None:
+def balance(expr: Expr) -> Expr | None:
     """A quotient of degree 0, over sums of exponentials, with the peak subtracted."""
     found = product(expr)
     loud = [f for f in (*found.below, *found.above) if degree(f) not in (0, None)]
@@ -157,8 +157,8 @@ def _inside(found: Product) -> Expr | None:
             case Reduce(op="sum", bounds=bounds, body=body, where=where) if (
                 factor is not None and degree(whole) == -1
             ):
-                inner = product(body).times(product(copied(factor))).expr()
-                new = Reduce("sum", bounds, balanced(inner) or inner, where)
+                inner = product(body).times(product(copy_fresh(factor))).expr()
+                new = Reduce("sum", bounds, balance(inner) or inner, where)
                 rest = tuple(f for f in others if f is not factor)
                 return replace(found, above=(*rest, new)).expr()
     return None
@@ -173,7 +173,7 @@ def _is_sum(expr: Expr) -> bool:
 
 def _over(found: Product, by: Expr) -> Expr:
     above, below = (
-        tuple(f if degree(f) == 0 else shifted(f, by) for f in side)
+        tuple(f if degree(f) == 0 else shift_exponents(f, by) for f in side)
         for side in (found.above, found.below)
     )
     return replace(found, above=above, below=below).expr()
@@ -249,7 +249,7 @@ def _shifted_log(expr: Expr) -> Expr | None:
     by = peak(expr) if _is_sum(expr) else None
     if by is None:
         return None
-    return apply("add", by, apply("log", shifted(expr, by)))
+    return apply("add", by, apply("log", shift_exponents(expr, by)))
 
 
 def _logsumexp(expr: Reduce) -> Expr:
@@ -306,14 +306,14 @@ class IndexedProposals:
         selected = chosen.forward[: len(before)]
         for whole in dict.fromkeys(wholes):
             for found in self._forms(whole, of) if whole != form else ():
-                yield named(named(found, before), selected)
+                yield use_names(use_names(found, before), selected)
                 if not of.is_gradient:
-                    yield named(found, selected)
+                    yield use_names(found, selected)
         for start in (form, wholes[-1]) if of.is_derived else ():
-            short = transform(start, _shortened)
+            short = transform(start, _shorten)
             if short != start:
                 for found in self._search.forms(short):
-                    yield named(named(found, before), selected)
+                    yield use_names(use_names(found, before), selected)
                 break
         for other in of.others:
             yield other
@@ -327,7 +327,7 @@ class IndexedProposals:
         values = {let.name: let for let in before if let.name not in kept}
         if weight(form, values) > _LARGEST:
             return form
-        return inlined(form, values, self._scope.union(of.indices))
+        return inline_lets(form, values, self._scope.union(of.indices))
 
     def _before(self, of: Quantity) -> tuple[Let, ...]:
         """The lets, as written, that a value may use."""
@@ -373,19 +373,19 @@ def _rewritten(steps: tuple[_Step, ...], node: Expr) -> Expr:
     return next((new for new in found if new is not None), node)
 
 
-def _shortened(expr: Expr) -> Expr:
+def _shorten(expr: Expr) -> Expr:
     """A sum as a shorter product: ``exp(-r) - exp(-r) * (1 + r)`` is ``-r * exp(-r)``."""
     match expr:
         case Apply(op="add" | "sub") if not any(
             isinstance(n, Select) for n in nodes(expr)
         ):
-            found = gathered(expr)
+            found = factored_fraction(expr)
             return expr if found is None or size(found) >= size(expr) else found
         case _:
             return expr
 
 
-def _turned(expr: Expr) -> Expr | None:
+def _reverse_differences(expr: Expr) -> Expr | None:
     """Differences reversed: ``-(a - b)`` becomes ``b - a``."""
     match expr:
         case Apply(op="neg", args=(Apply(op="sub", args=(a, b)),)):
@@ -397,14 +397,14 @@ def _turned(expr: Expr) -> Expr | None:
 # --- variances and covariances ---------------------------------------------------------
 
 
-def centred(units: frozenset[Expr], expr: Expr) -> Expr | None:
+def centred_form(units: frozenset[Expr], expr: Expr) -> Expr | None:
     """The centred form of ``mean(u*v) - mean(u)*mean(v)``, however its sizes are
     written: ``c * Σuv - c/n * Σu Σv`` is ``c * Σ(u - mean u)(v - mean v)``. So are those
     of means with weights, ``Σwu / Σw``; ``units`` are the sums that are 1.
     """
     match expr:
         case Apply(op="sub", args=(a, b)) if any(_sums(product(a).above)):
-            sides = (place(copied(side), {}, Scope(side.free)) for side in (a, b))
+            sides = (place(copy_fresh(side), {}, Scope(side.free)) for side in (a, b))
             raw, square = map(product, sides)  # equal sums have equal indices here
         case _:
             return None
@@ -448,7 +448,7 @@ def _total(
         return extent(bounds)
     found = Reduce("sum", bounds, weights.expr())
     for divisor in weights.below:
-        above = weights.times(Product(above=(divisor,))).reduced()
+        above = weights.times(Product(above=(divisor,))).without_factors()
         units |= {found} if is_same(divisor, found.over((above.expr(),))) else set()
     is_unit = any(is_same(found, unit) for unit in units)
     return Product(above=() if is_unit else (found,))
@@ -463,14 +463,16 @@ def _covariance(
 ) -> Expr:
     is_plain = weights == Product()
 
-    def weighted(value: Expr) -> Expr:
+    def put_weight(value: Expr) -> Expr:
         return value if is_plain else apply("mul", weights.expr(), value)
 
     def apart(part: Product) -> Expr:
-        whole = Product(above=(Reduce("sum", bounds, weighted(part.expr())),))
+        whole = Product(above=(Reduce("sum", bounds, put_weight(part.expr())),))
         mean = Reduce("mean", bounds, part.expr())
         return apply(
-            "sub", part.expr(), copied(mean if is_plain else whole.over(many).expr())
+            "sub",
+            part.expr(),
+            copy_fresh(mean if is_plain else whole.over(many).expr()),
         )
 
     u, v = map(apart, parts)
@@ -481,23 +483,23 @@ def _covariance(
     is_mean = whole.number == 1 and not any(isinstance(part, Size) for part in sides)
     if is_mean and is_plain:
         op, factor = "mean", whole
-    return factor.times(Product(above=(Reduce(op, bounds, weighted(body)),))).expr()
+    return factor.times(Product(above=(Reduce(op, bounds, put_weight(body)),))).expr()
 
 
 # --- norms -----------------------------------------------------------------------------
 
 
-def scaled(expr: Expr) -> Expr | None:
+def scaled_form(expr: Expr) -> Expr | None:
     """A norm scaled by its largest element; it is 0 at the vector 0. Also under a root
     with a bound: ``sqrt(max(sum(x[j]**2 for j), c))`` is ``max(norm, sqrt(c))``.
     """
     match expr:
         case Apply(op="rsqrt", args=(a,)):
-            root = scaled(apply("sqrt", a))
+            root = scaled_form(apply("sqrt", a))
             return None if root is None else apply("div", ONE, root)
         case Apply(op="sqrt", args=(Apply(op="max", args=(a, b)),)):
             for one, other in ((a, b), (b, a)):
-                root = scaled(apply("sqrt", one))
+                root = scaled_form(apply("sqrt", one))
                 if root is not None:
                     return apply("max", root, fold(apply("sqrt", other)))
     found = norm(expr)
@@ -509,7 +511,7 @@ def scaled(expr: Expr) -> Expr | None:
         "and", apply("gt", largest, ZERO), apply("lt", largest, Apply("inf"))
     )
     by = Select(usable, largest, ONE)
-    share = apply("pow", apply("div", part, copied(by)), Const(Fraction(2)))
+    share = apply("pow", apply("div", part, copy_fresh(by)), Const(Fraction(2)))
     inner = Reduce("sum", total.bounds, share, total.where)
     return apply("mul", by, apply("sqrt", inner))
 
@@ -519,5 +521,5 @@ _Step: TypeAlias = Callable[[Expr], Expr | None]
 
 
 def _steps(units: frozenset[Expr]) -> Iterator[tuple[_Step, ...]]:
-    sums = (logarithm, balanced, partial(centred, units), _turned)
-    yield from (sums, (*sums, scaled))
+    sums = (logarithm, balance, partial(centred_form, units), _reverse_differences)
+    yield from (sums, (*sums, scaled_form))

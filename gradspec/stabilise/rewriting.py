@@ -171,7 +171,7 @@ class Search:
         order = tuple(nodes(expr))
         for node, new, is_detour in self._steps(order):
             if not is_detour:
-                yield replaced(expr, node, new)
+                yield replace_in(expr, node, new)
 
     def _outermost_first(self, expr: Expr) -> Iterator[Expr]:
         """``expr`` with any one rewrite, outer places first: ``asinh`` is recognised at
@@ -179,7 +179,7 @@ class Search:
         """
         order = tuple(nodes(expr))
         for node, new, _ in self._steps(order[::-1]):
-            yield replaced(expr, node, new)
+            yield replace_in(expr, node, new)
 
     def _steps(self, order: tuple[Expr, ...]) -> Iterator[tuple[Expr, Expr, bool]]:
         """Rewrites of nodes, except to a longer one that is present already: a regime of
@@ -210,7 +210,7 @@ class Search:
                 yield new, is_detour
 
 
-def replaced(expr: Expr, old: Expr, new: Expr) -> Expr:
+def replace_in(expr: Expr, old: Expr, new: Expr) -> Expr:
     """``expr`` with ``new`` in place of ``old``; constants around it are merged."""
     memo: dict[Key, Expr] = {old.key: new}
     for node in nodes(expr):

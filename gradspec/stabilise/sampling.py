@@ -35,7 +35,7 @@ from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.names import Names, Signs, signs
 from gradspec.symbolic.breaks import conjuncts, surfaces
 from gradspec.symbolic.coincidence import coincidences
-from gradspec.symbolic.enclose import defined, program
+from gradspec.symbolic.enclose import is_defined, program
 from gradspec.symbolic.sampling import survey, usual_count
 
 CORE = (2.0**-12, 128.0)
@@ -139,7 +139,7 @@ class Points:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def chosen(self, where: Any) -> Points:
+    def subset(self, where: Any) -> Points:
         """The points at which the mask ``where`` is True."""
         return replace(
             self,
@@ -157,12 +157,12 @@ def points(rule: Rule, grid: Grid = SINGLE) -> Points:
     """The points for an elementwise rule, the same ones on every call."""
     known = survey(rule, min(usual_count(rule), grid.simple))
     gaps = known.undefined[:_GAPS]
-    rows = [_rounded(row, grid) for row in (*gaps, *known.points[:: grid.every])]
-    like = [_rounded(row, grid) for row in known.points]
+    rows = [_round(row, grid) for row in (*gaps, *known.points[:: grid.every])]
+    like = [_round(row, grid) for row in known.points]
     if like:
         random = Random(20)
         rows += _sound(rule, list(_ladder(rule, like, grid)), grid)
-        rows += _drawn(rule, random, like, grid)
+        rows += _draw_points(rule, random, like, grid)
         if len(_floating(rule)) > 1:
             rows += _sound(rule, list(_extreme(rule, random, like, grid)), grid)
             if grid is not ELEMENTS:
@@ -223,7 +223,7 @@ def _columns(rule: Rule, rows: list[dict[str, float]], work: Any) -> dict[str, A
     return found
 
 
-def _rounded(row: Mapping[str, Any], grid: Grid) -> dict[str, float]:
+def _round(row: Mapping[str, Any], grid: Grid) -> dict[str, float]:
     with np.errstate(over="ignore"):
         return {
             name: float(value if abs(value) == UNBOUNDED else grid.work(float(value)))
@@ -247,7 +247,7 @@ def _sound(
     outputs = program(*forms)
     for row, keep, sure in zip(rows, kept.tolist(), finite.tolist(), strict=True):
         values = (outputs.run(row, bits) for bits in _BITS)
-        if keep and (sure or any(all(map(defined, found)) for found in values)):
+        if keep and (sure or any(all(map(is_defined, found)) for found in values)):
             yield row
 
 
@@ -287,7 +287,7 @@ def _ladder(
                 yield base | {name: float(grid.work(sign * size))}
 
 
-def _drawn(
+def _draw_points(
     rule: Rule, random: Random, like: list[dict[str, float]], grid: Grid
 ) -> list[dict[str, float]]:
     """Points by their bits."""
@@ -491,7 +491,7 @@ def coincident_samples(rule: Rule) -> Iterator[Sample]:
     every = [one for base in bases for one in coincidences(base, names, met)]
     for grid in (SINGLE, DOUBLE):
         step = 2.0 ** -(grid.digits // 2)
-        rows = [_rounded(one, grid) for one in every[:_BESIDE]]
+        rows = [_round(one, grid) for one in every[:_BESIDE]]
         for row in rows:
             for number, name in enumerate(names):
                 part = step * (0.618 * number % 1)
@@ -543,7 +543,7 @@ def _points(rule: Rule) -> Points:
         return drawn
     step = max(1, len(drawn) // _ROWS)
     rows = [dict(row) for row in drawn.rows[::step]]
-    patterned = list(_patterned(rule, rows))
+    patterned = list(_pattern_points(rule, rows))
     if patterned:
         columns = as_points(rule, patterned, np.float32).columns
         kept = inside(rule, Machine(columns)).tolist()
@@ -552,7 +552,9 @@ def _points(rule: Rule) -> Points:
     return as_points(rule, rows, np.float32, alike=alike if patterned else 0)
 
 
-def _patterned(rule: Rule, like: list[dict[str, float]]) -> Iterator[dict[str, float]]:
+def _pattern_points(
+    rule: Rule, like: list[dict[str, float]]
+) -> Iterator[dict[str, float]]:
     """Each input in turn, then all at once, as a patterned vector; then all with
     elements that are alike.
     """
@@ -592,4 +594,4 @@ def where_finite(sample: Sample, rule: Rule) -> Sample:
     for let in written.forward:
         if let.name in {output.name for output in written.outputs}:
             finite &= np.isfinite(machine.run(names.close(let.value)))
-    return replace(sample, points=sample.points.chosen(finite))
+    return replace(sample, points=sample.points.subset(finite))

@@ -34,7 +34,7 @@ from gradspec.primitives.table_operators import LONGEST, name_of
 from gradspec.stabilise.accuracy_model import GOOD, Trial
 from gradspec.stabilise.choice import Candidate
 from gradspec.stabilise.product import degree
-from gradspec.stabilise.rewriting import replaced
+from gradspec.stabilise.rewriting import replace_in
 
 _WINDOWS = tuple(Fraction(n, 64) for n in (128, 96, 64, 48, 32, 24, 16, 8, 4, 1))
 _ORDER, _BITS = 40, 56
@@ -85,8 +85,8 @@ def _parts(
     for name in sorted(inputs):
         yield from _split(meaning, name, Ref(name), upstream)
     for node in _products(meaning, inputs) if len(inputs) > 1 else ():
-        form = replaced(meaning, node, Ref(_PRODUCT))
-        solved = [substitute(form, {n: value}) for n, value in _solved(node)]
+        form = replace_in(meaning, node, Ref(_PRODUCT))
+        solved = [substitute(form, {n: value}) for n, value in _solutions(node)]
         found = [
             p for f in (form, *solved) for p in _split(f, _PRODUCT, node, upstream)
         ]
@@ -104,16 +104,18 @@ def _split(
     atoms: dict[Expr, str] = {}
 
     @cache
-    def named(node: Expr) -> Expr:
+    def name_product(node: Expr) -> Expr:
         if name in names(node) or (names(node) & upstream and children(node)):
-            return with_children(node, tuple(named(part) for part in children(node)))
+            return with_children(
+                node, tuple(name_product(part) for part in children(node))
+            )
         if not names(node):
             return node
         return Ref(atoms.setdefault(node, f"{_PRODUCT}{len(atoms)}"))
 
     if name not in names(expr):
         return
-    factor = named(expr)
+    factor = name_product(expr)
     if atoms and not _may_cancel(factor):
         return
     outside = []
@@ -144,7 +146,7 @@ def _products(expr: Expr, inputs: frozenset[str]) -> Iterator[Expr]:
     yield from islice(found, _PRODUCTS)
 
 
-def _solved(node: Expr) -> Iterator[tuple[str, Expr]]:
+def _solutions(node: Expr) -> Iterator[tuple[str, Expr]]:
     """An input of a product, expressed by the product and the other factor."""
     whole = Ref(_PRODUCT)
     match node:
@@ -214,7 +216,7 @@ def polynomial_about(
         return None
     if terms is None:
         return None
-    return _expressed(name, centre, window, *terms)
+    return _polynomial(name, centre, window, *terms)
 
 
 def _shortest(found: Any, window: Fraction) -> tuple[int, list[Fraction]] | None:
@@ -244,7 +246,7 @@ def _fraction(number: Any) -> Fraction:
     return Fraction(float(number.mid()))
 
 
-def _expressed(
+def _polynomial(
     name: str, centre: Fraction, window: Fraction, first: int, numbers: list[Fraction]
 ) -> tuple[Expr, Expr] | None:
     """``u**first * (c0 + c1 * t + …)``, ``t`` being ``u`` or, for an even function, its

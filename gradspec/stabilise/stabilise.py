@@ -55,15 +55,15 @@ from gradspec.stabilise.comparisons import (
     without_names,
 )
 from gradspec.stabilise.explanation import accuracy_loss, reason
-from gradspec.stabilise.guards import guarded, is_at_stake
+from gradspec.stabilise.guards import is_at_stake, with_guards
 from gradspec.stabilise.names import (
     Names,
     Quantity,
     Scope,
-    inlined,
-    mapped,
+    inline_lets,
+    map_values,
     place,
-    rederived,
+    rederive,
     signs,
     weight,
     with_stops,
@@ -110,8 +110,8 @@ def stabilise(checked: CheckedRule, effort: Effort | None = None) -> CheckedRule
         return checked
     found = _with_tips(without_names(work.run(), hidden, rule.exacts))
     done = without_dead_locals(rule, _recomputing(found, work.wide))
-    safe = guarded(done, work.samples[0].points if rule.is_elementwise else None)
-    work.losses += work.undefined(safe)
+    safe = with_guards(done, work.samples[0].points if rule.is_elementwise else None)
+    work.losses += work.undefined_losses(safe)
     is_changed = rule.is_elementwise or safe != rule or calls_surrogate(checked.rule)
     return replace(
         checked,
@@ -139,9 +139,9 @@ def as_written(checked: CheckedRule) -> CheckedRule:
     Branches of conditionals are guarded all the same: that changes no value, and keeps
     NaN out of second derivatives.
     """
-    rule = mapped(without_calls(checked.rule), tidy)
+    rule = map_values(without_calls(checked.rule), tidy)
     sample = sampling.points(rule) if rule.is_elementwise else None
-    safe = rule if sample is not None and not len(sample) else guarded(rule, sample)
+    safe = rule if sample is not None and not len(sample) else with_guards(rule, sample)
     return replace(checked, rule=safe, as_written=True)
 
 
@@ -183,7 +183,7 @@ class _Stabiliser:
     def run(self) -> Rule:
         for let in self._written.forward:
             self._settle(Quantity(let.name, let.value, let.indices, let.axes))
-        derived = self._derived()
+        derived = self._derive()
         pairs = zip(self._written.inputs, self._written.backward, strict=True)
         for variable, entry in pairs:
             name, axes = f"d{variable.name}", variable.shape.axes
@@ -197,7 +197,7 @@ class _Stabiliser:
                 self._report(Quantity(name, entry.value, entry.indices, axes))
         return self._rule
 
-    def _derived(self) -> Mapping[str, Derived]:
+    def _derive(self) -> Mapping[str, Derived]:
         """The cotangents of the forward (of the surrogates) as selected; where a series
         was selected, those of the function itself.
         """
@@ -211,7 +211,7 @@ class _Stabiliser:
                 replace(x, value=self._plain.get(x.name, x.value))
                 for x in chosen.forward
             )
-            found = rederived(written, tuple(lets))
+            found = rederive(written, tuple(lets))
         return {
             name: Derived(with_names(value, chosen, self._hidden))
             for name, value in found.items()
@@ -227,7 +227,7 @@ class _Stabiliser:
             self._report(of)
         elif is_real(written) and (self._is_elementwise or children(written)):
             try:
-                self._put(of, self._selected(of, written))
+                self._put(of, self._select(of, written))
             except (NotImplementedError, OutOfRange):
                 # a part that neither balls nor the model know; an element beyond an axis
                 return
@@ -237,7 +237,7 @@ class _Stabiliser:
         if self._rule != before:
             self._chosen.clear()
 
-    def _selected(self, of: Quantity, written: Expr) -> Expr:
+    def _select(self, of: Quantity, written: Expr) -> Expr:
         if not self._is_elementwise and not self._has_candidates(of, written):
             return written
         trials = tuple(self._trials(of))
@@ -246,13 +246,13 @@ class _Stabiliser:
         contest = Contest(trials, written)
         choice = contest.choose(())
         if not choice.is_good or (of.is_derived and self._is_elementwise):
-            choice = self._searched(contest, of, choice)
+            choice = self._search_forms(contest, of, choice)
         if self._is_elementwise:
-            choice = self._mended(contest, of, choice)
+            choice = self._mend(contest, of, choice)
         elif of.is_derived and choice.selected.lost:
             mended = with_vanishing_products(contest.trials, choice.selected)
-            choice = contest.choose(self._counted(mended), choice.selected)
-        choice = choice.settled()
+            choice = contest.choose(self._count(mended), choice.selected)
+        choice = choice.settle()
         self._record(of, contest, choice)
         return choice.selected.form
 
@@ -267,23 +267,23 @@ class _Stabiliser:
         far = self._proposals.far(written, of, self._rule)
         return any(True for _ in near) or any(True for _ in far)
 
-    def _searched(self, contest: Contest, of: Quantity, choice: Choice) -> Choice:
+    def _search_forms(self, contest: Contest, of: Quantity, choice: Choice) -> Choice:
         """The choice among the forms that the search finds from the choice so far,
         repeated until the form is good or stays the same.
         """
         for _ in range(_ROUNDS):
             held = choice.selected
             near = self._proposals.near(held.form, of, self._rule)
-            choice = contest.choose(self._counted(near), held)
+            choice = contest.choose(self._count(near), held)
             is_free = of.is_derived and self._is_elementwise
             if not choice.is_good and not is_free:
                 far = self._proposals.far(held.form, of, self._rule)
-                choice = contest.choose(self._counted(far), choice.selected)
+                choice = contest.choose(self._count(far), choice.selected)
             if choice.selected is held or (choice.is_good and not is_free):
                 break
         return choice
 
-    def _mended(self, contest: Contest, of: Quantity, choice: Choice) -> Choice:
+    def _mend(self, contest: Contest, of: Quantity, choice: Choice) -> Choice:
         """Further candidates for a form still bad: reordered products, a series."""
         for mend in (with_vanishing_products, with_ordered_products, with_series):
             self._plain[of.name] = choice.selected.form
@@ -293,15 +293,15 @@ class _Stabiliser:
             starts = dict.fromkeys((choice.selected, choice.written, *best[:2]))
             found = (form for start in starts for form in mend(contest.trials, start))
             held = choice.selected
-            choice = contest.choose(self._counted(found), held)
+            choice = contest.choose(self._count(found), held)
             if mend is with_series and not _is_much(held, choice.selected):
                 choice = Choice(choice.written, held)
             if choice.is_good and of.is_derived and mend is with_ordered_products:
                 # from an order that is good the search may go on to a cheaper form
-                choice = self._searched(contest, of, choice)
+                choice = self._search_forms(contest, of, choice)
         return choice
 
-    def _counted(self, forms: Iterable[Expr]) -> Iterator[Expr]:
+    def _count(self, forms: Iterable[Expr]) -> Iterator[Expr]:
         """The forms, each of which takes a step for each of its nodes."""
         for form in forms:
             self._effort.need(size(form))
@@ -341,7 +341,7 @@ class _Stabiliser:
                 name = element(of.name, at)
                 if name in exact:
                     env = dict(zip(of.indices, at, strict=True))
-                    close = partial(self._closed, sample, env)
+                    close = partial(self._close, sample, env)
                     meaning = exact.close(Ref(name))
                     self._effort.need(self._steps(meaning))
                     yield Trial(meaning, sample.points, machine, close)
@@ -360,7 +360,7 @@ class _Stabiliser:
             self._known[id(sample)] = Names(scalars), machine
         return self._known[id(sample)]
 
-    def _closed(self, sample: Sample, env: Mapping[str, int], form: Expr) -> Expr:
+    def _close(self, sample: Sample, env: Mapping[str, int], form: Expr) -> Expr:
         """A form as a target evaluates it, at an element, in inputs alone."""
         held = 0 if self._is_elementwise else id(sample)
         if held not in self._chosen:
@@ -381,7 +381,7 @@ class _Stabiliser:
 
         def values(sample: Sample) -> Any:
             machine = self._exact(sample)[1]
-            found = machine.run(self._closed(sample, {}, condition))
+            found = machine.run(self._close(sample, {}, condition))
             return found[sample.points.defined]
 
         return self._is_elementwise and all(values(s).all() for s in self.samples)
@@ -407,7 +407,7 @@ class _Stabiliser:
         before, after = choice.written, choice.selected
         is_told = before.faults != after.faults or not of.is_derived
         lets = {let.name: let for let in self._rule.forward if let.name in self._hidden}
-        forms = (inlined(form, lets, Scope()) for form in (before.form, after.form))
+        forms = (inline_lets(form, lets, Scope()) for form in (before.form, after.form))
         old, new = map(show, forms)
         owner = of.name.partition("'")[0]
         if before.form != after.form and (is_told or not self._is_elementwise):
@@ -453,7 +453,7 @@ class _Stabiliser:
             return wide.core <= score.core // 4 and wide.bad < score.bad
         return wide.bad <= score.bad // 2
 
-    def undefined(self, done: Rule) -> Iterator[AccuracyLoss]:
+    def undefined_losses(self, done: Rule) -> Iterator[AccuracyLoss]:
         """The gradients of the finished indexed rule that are NaN at ordinary inputs at
         which the outputs are numbers.
         """

@@ -32,15 +32,15 @@ from gradspec.ir.rule import Let
 from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import children, names, nodes, with_children
 from gradspec.primitives.lookup import primitive
-from gradspec.stabilise.names import Scope, Signs, inlined, signed, unify
+from gradspec.stabilise.names import Scope, Signs, inline_lets, signed, unify
 from gradspec.stabilise.product import (
     NORM,
     Product,
     base_of_square,
     divisors,
     is_positive,
-    multiplied,
     product,
+    product_of,
 )
 
 _HALF = const(Fraction(1, 2))
@@ -116,7 +116,7 @@ def _cone(expr: Expr) -> _Cone | None:
         case Apply(op="abs", args=(a,)):
             return _size(a)
         case Apply(op=op, args=parts) if op == NORM:
-            return _joined(*map(_size, parts))
+            return _join(*map(_size, parts))
         case Apply(op="sqrt" | "rsqrt" as op, args=(a,)):
             found = _cone(a)
             half = Fraction(1 if op == "sqrt" else -1, 2)
@@ -135,7 +135,7 @@ def _cone(expr: Expr) -> _Cone | None:
         case Apply(op="div", args=(a, _)):
             return _cone(a)  # where the divisor is 0 too, the quotient is not 0
         case Apply(op="add", args=(a, b)):
-            return _joined(_cone(a), _cone(b))
+            return _join(_cone(a), _cone(b))
         case Reduce(op="sum" | "mean" | "peak" | "max", bounds=bounds, body=body):
             found = _cone(body)
             indices = Scope(b.index for b in bounds)
@@ -156,7 +156,7 @@ def _weighted(weight: Expr, cone: _Cone | None) -> _Cone | None:
     return replace(cone, parts=parts)
 
 
-def _joined(one: _Cone | None, other: _Cone | None) -> _Cone | None:
+def _join(one: _Cone | None, other: _Cone | None) -> _Cone | None:
     if one is None or other is None or one.degree != other.degree:
         return None
     return _Cone(one.parts + other.parts, one.bound | other.bound, one.degree)
@@ -338,7 +338,7 @@ class _Tips:
         return None if cone is None or any(map(is_positive, cone.parts)) else cone
 
     def _whole(self, expr: Expr) -> Expr:
-        return signed(tidy(inlined(expr, self.values, Scope())), self.signs)
+        return signed(tidy(inline_lets(expr, self.values, Scope())), self.signs)
 
 
 def _safe(divisor: Expr) -> Expr:
@@ -351,4 +351,4 @@ def _divide(above: list[Expr], by: Expr) -> None:
     if places:
         above[places[-1]] = apply("div", above[places[-1]], by)
     else:
-        above[:] = [apply("div", multiplied(above), by)]
+        above[:] = [apply("div", product_of(above), by)]

@@ -52,7 +52,7 @@ def conjuncts(condition: Expr) -> Iterator[Expr]:
         yield condition
 
 
-def tightened(conditions: tuple[Expr, ...]) -> tuple[Expr, ...]:
+def tighten(conditions: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """The conjuncts of conditions; two that leave only an equation (``a <= b, b <= a``)
     as that."""
     parts = tuple(dict.fromkeys(p for c in conditions for p in conjuncts(c)))
@@ -195,14 +195,14 @@ def _solve_binary(variable: str, op: str, side: Apply, value: Expr) -> Iterator[
             yield from _solve(variable, _FLIPPED[op], inner, solved)
         case "mul" | "div" as operation if operation == "mul" or in_left:
             inverse = "div" if operation == "mul" else "mul"
-            turned = _scaled(op, other)
+            turned = _scale(op, other)
             if turned is not None:
                 yield from _solve(variable, turned, inner, apply(inverse, value, other))
         case _:
             return
 
 
-def _scaled(op: str, factor: Expr) -> str | None:
+def _scale(op: str, factor: Expr) -> str | None:
     """The relation after division by ``factor``, if its sign is known."""
     if op == "eq":
         return op
@@ -249,7 +249,7 @@ def surfaces(expr: Expr) -> tuple[Surface, ...]:
     condition has no kinks: ``abs(x) < 3`` breaks at 3 and -3 alone.
     """
     found: dict[Surface, None] = {}
-    valued = _valued(expr)
+    valued = _value_nodes(expr)
     for node in nodes(expr):
         for surface in _of(node):
             if surface.origin is Origin.KINK and node not in valued:
@@ -259,7 +259,7 @@ def surfaces(expr: Expr) -> tuple[Surface, ...]:
     return tuple(found)
 
 
-def _valued(expr: Expr) -> frozenset[Expr]:
+def _value_nodes(expr: Expr) -> frozenset[Expr]:
     """The nodes that are not in conditions only."""
     found: set[Expr] = set()
     waiting = [expr]

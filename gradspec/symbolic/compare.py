@@ -19,7 +19,7 @@ from flint import arb, ctx, fmpq
 from gradspec.ir.expr import Const, Expr, Ref
 from gradspec.ir.rule import UNBOUNDED
 from gradspec.ir.walk import nodes, transform
-from gradspec.symbolic.enclose import Point, defined, enclose, program, to_ball
+from gradspec.symbolic.enclose import Point, enclose, is_defined, program, to_ball
 
 T = TypeVar("T")
 
@@ -58,31 +58,33 @@ def compare(left: Expr, right: Expr, point: Point) -> Comparison:
     a = b = None
     for precision in PRECISIONS:
         a, b = both.run(point, precision)
-        if not (defined(a) and defined(b)):
+        if not (is_defined(a) and is_defined(b)):
             continue
         if not a.overlaps(b):
             return Comparison(Relation.DIFFERENT, 0, a, b, precision)
         digits = relative_digits(a, b)
         if digits >= WANTED:
             return Comparison(Relation.EQUAL, digits, a, b, precision)
-    if defined(a) and defined(b):
+    if is_defined(a) and is_defined(b):
         digits = max(relative_digits(a, b), _absolute_digits(a, b))
         relation = Relation.EQUAL if digits >= _SUPPORT else Relation.UNDECIDED
         return Comparison(relation, digits, a, b)
-    return _undefined(left, right, point, a, b)
+    return _undefined_comparison(left, right, point, a, b)
 
 
 def compare_finely(left: Expr, right: Expr, point: Point) -> Comparison | None:
     """The comparison if certainly different in very many digits, else None."""
     a, b = program(left, right).run(point, _FINE)
-    if defined(a) and defined(b) and not a.overlaps(b):
+    if is_defined(a) and is_defined(b) and not a.overlaps(b):
         return Comparison(Relation.DIFFERENT, 0, a, b, _FINE)
     return None
 
 
-def _undefined(left: Expr, right: Expr, point: Point, a: Any, b: Any) -> Comparison:
+def _undefined_comparison(
+    left: Expr, right: Expr, point: Point, a: Any, b: Any
+) -> Comparison:
     precision = PRECISIONS[-1]
-    if not defined(b):
+    if not is_defined(b):
         certain = program(right).is_singular(point, precision)
         return Comparison(
             Relation.RIGHT_UNDEFINED if certain else Relation.UNDECIDED, 0, a, b
@@ -124,7 +126,7 @@ def _log2(exact: Any) -> int:
 
 def decimal(ball: Any, digits: int = 17) -> str:
     """The value as a decimal number, as many digits as are certain."""
-    if not defined(ball):
+    if not is_defined(ball):
         return "undefined"
     if ball.contains(0):
         return "0"
@@ -179,11 +181,11 @@ def meets(left: Expr, right: Expr, point: Point) -> bool:
     """
     bounds: dict[str, Any] = {}
     exact = _contradictory(left, right)
-    a, b = _loosened(left, bounds, exact), _loosened(right, bounds, exact)
+    a, b = _loosen(left, bounds, exact), _loosen(right, bounds, exact)
     if not bounds:
         return False
     one, two = program(a, b).run({**point, **bounds}, _PRECISION)
-    return defined(one) and defined(two) and bool(one.overlaps(two))
+    return is_defined(one) and is_defined(two) and bool(one.overlaps(two))
 
 
 def _contradictory(left: Expr, right: Expr) -> frozenset[Fraction]:
@@ -191,14 +193,14 @@ def _contradictory(left: Expr, right: Expr) -> frozenset[Fraction]:
     the same one, but neither is the other with fewer digits. They stand as written.
     """
     found: set[Fraction] = set()
-    for a in _rounded(left):
-        for b in _rounded(right):
+    for a in _rounded_numbers(left):
+        for b in _rounded_numbers(right):
             if _is_misprint(a, b):
                 found |= {a, b}
     return frozenset(found)
 
 
-def _rounded(expr: Expr) -> frozenset[Fraction]:
+def _rounded_numbers(expr: Expr) -> frozenset[Fraction]:
     values = (node.value for node in nodes(expr) if isinstance(node, Const))
     return frozenset(value for value in values if _radius(value) is not None)
 
@@ -214,7 +216,7 @@ def _is_misprint(a: Fraction, b: Fraction) -> bool:
     return off > unit / 2 and not is_cut
 
 
-def _loosened(expr: Expr, bounds: dict[str, Any], exact: frozenset[Fraction]) -> Expr:
+def _loosen(expr: Expr, bounds: dict[str, Any], exact: frozenset[Fraction]) -> Expr:
     """Rounded numbers as names, which ``bounds`` maps to balls."""
 
     def visit(node: Expr) -> Expr:

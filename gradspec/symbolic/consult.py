@@ -45,7 +45,7 @@ def _derivatives(expr: Expr, name: str, terms: type[_Terms]) -> Iterator[Expr]:
 
     values: dict[str, Expr] = {}
 
-    def named(node: Expr) -> Expr:
+    def name_derivative(node: Expr) -> Expr:
         is_plain = node.value in _PLAIN if isinstance(node, Const) else names(node)
         if is_plain or (isinstance(node, Apply) and not node.args):
             return node
@@ -54,7 +54,7 @@ def _derivatives(expr: Expr, name: str, terms: type[_Terms]) -> Iterator[Expr]:
         return Ref(text)
 
     try:
-        term = evaluate(transform(expr, named), terms(sympy), {})
+        term = evaluate(transform(expr, name_derivative), terms(sympy), {})
         slope = term.diff(sympy.Symbol(name, real=True))
         yield substitute(from_sympy(slope), values)
         yield substitute(from_sympy(sympy.factor_terms(slope)), values)
@@ -80,7 +80,7 @@ class _Terms:
             raise NotImplementedError(op)
         return partial(convert, self._sympy)
 
-    def decided(self, condition: Term) -> None:
+    def truth_of(self, condition: Term) -> None:
         return None
 
     def select(self, condition: Term, then: Term, other: Term) -> Term:
@@ -163,11 +163,11 @@ def _product(factors: tuple[Any, ...]) -> Expr:
             below.append(from_sympy(base ** (-exponent)))
         else:
             above.append(from_sympy(factor))
-    top = _multiplied(above or [ONE])
-    return Apply("div", (top, _multiplied(below))) if below else top
+    top = _multiply(above or [ONE])
+    return Apply("div", (top, _multiply(below))) if below else top
 
 
-def _multiplied(parts: list[Expr]) -> Expr:
+def _multiply(parts: list[Expr]) -> Expr:
     return reduce(lambda a, b: Apply("mul", (a, b)), parts)
 
 

@@ -19,8 +19,8 @@ from flint import arb, arb_mat, ctx
 from gradspec.ir.expr import Apply, Expr, Ref, apply
 from gradspec.ir.rule import UNBOUNDED, Input, Kind, Rule
 from gradspec.ir.walk import memo, names
-from gradspec.symbolic.breaks import Bound, bounds, conjuncts, tightened
-from gradspec.symbolic.enclose import defined, enclose, middle, program, to_ball
+from gradspec.symbolic.breaks import Bound, bounds, conjuncts, tighten
+from gradspec.symbolic.enclose import enclose, is_defined, middle, program, to_ball
 
 _LARGEST = Fraction((1 << 24) - 1) * Fraction(2) ** 104
 
@@ -164,7 +164,7 @@ class Constraints:
         if number in self._equations:
             assert isinstance(part, Apply)
             gap = enclose(apply("sub", *part.args), point, _MET)
-            return not (defined(gap) and gap.contains(0) and abs(gap) < _NOTHING)
+            return not (is_defined(gap) and gap.contains(0) and abs(gap) < _NOTHING)
         return enclose(part, point, _INSIDE) is not True
 
     def settle(self, point: Point, draw: Draw) -> Point | None:
@@ -195,7 +195,7 @@ class Constraints:
         assert sides is not None
         part = Fraction(1 + draw(65535), 65536)
         left, right = (enclose(side, point) for side in sides)
-        if draw(2) and defined(left) and defined(right):
+        if draw(2) and is_defined(left) and is_defined(right):
             if left > 0 or right > 0:
                 return _aim(number, part, 0)
             if right < 0:
@@ -226,7 +226,7 @@ class Constraints:
                     return None
                 close = arb(2) ** (8 - bits // 2)
                 is_close = all(abs(step[n]) < close * _size(at[n]) for n in free)
-                at |= {n: _moved(at[n], step[n], is_scaled) for n in free}
+                at |= {n: _move(at[n], step[n], is_scaled) for n in free}
             if is_close:
                 if bits == depth:
                     return point | {n: middle(at[n]) for n in free}
@@ -304,10 +304,10 @@ def _step(
 
 def _run(values: tuple[Any, ...]) -> list[Any] | None:
     """The midpoints of balls, if all are defined."""
-    return [v.mid() for v in values] if all(map(defined, values)) else None
+    return [v.mid() for v in values] if all(map(is_defined, values)) else None
 
 
-def _moved(value: Any, step: Any, is_scaled: bool) -> Any:
+def _move(value: Any, step: Any, is_scaled: bool) -> Any:
     """The point after a step; scaled, a number is at most halved or multiplied by
     four."""
     if is_scaled and value != 0 and abs(step) > abs(value) / 2:
@@ -354,7 +354,7 @@ class Limits:
 
     def __init__(self, rule: Rule) -> None:
         plain = tuple(a.condition for a in rule.assumes if not a.indices)
-        self.conditions = tightened(plain)
+        self.conditions = tighten(plain)
         self._bounds: dict[str, list[Bound]] = {i.name: [] for i in rule.inputs}
         for part in (p for c in self.conditions for p in conjuncts(c)):
             found = bounds(part)
@@ -371,11 +371,11 @@ class Limits:
                 value = enclose(bound.value, point, _BITS)
             except KeyError:  # speaks of a variable that has no value yet
                 continue
-            if bound.op != "eq" or not defined(value) or value.is_exact():
+            if bound.op != "eq" or not is_defined(value) or value.is_exact():
                 room = room.within(bound.op, value)
         return room
 
-    def pinned(self) -> frozenset[str]:
+    def pinned_inputs(self) -> frozenset[str]:
         """The inputs that have one value, by equations with numbers and other such."""
         found: frozenset[str] = frozenset()
         while True:
@@ -395,7 +395,7 @@ def _is_only(bound: Bound, found: tuple[Bound, ...]) -> bool:
     return sum(other.variable == bound.variable for other in found) == 1
 
 
-def restrained(
+def constraints_of(
     rule: Rule, conditions: tuple[Expr, ...], fixed: frozenset[str] = frozenset()
 ) -> Constraints:
     """The assumptions of a rule without axes; ``fixed`` inputs stay where they are."""
@@ -407,7 +407,7 @@ def restrained(
 def generic(rule: Rule, count: int, seed: int = 0) -> Iterator[Values]:
     """Up to so many different points (inputs and statics) of a rule without axes."""
     limits = Limits(rule)
-    inside = restrained(rule, limits.conditions)
+    inside = constraints_of(rule, limits.conditions)
     seen: set[tuple[int, ...]] = set()
     for index in range(_TRIES * count):
         start = _start(rule, limits, index, seed)

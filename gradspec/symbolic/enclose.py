@@ -125,7 +125,7 @@ def enclose(expr: Expr, point: Point, precision: int = 128) -> Value:
     return program(expr).run(point, precision)[0]
 
 
-def defined(value: Value) -> bool:
+def is_defined(value: Value) -> bool:
     """True of a finite ball and of a decided condition."""
     if value is None:
         return False
@@ -133,7 +133,7 @@ def defined(value: Value) -> bool:
 
 
 def _is_undefined(value: Value) -> bool:
-    return value is not None and not defined(value)
+    return value is not None and not is_defined(value)
 
 
 def _reaches_inside(step: Callable[..., Value], arguments: list[Value]) -> bool:
@@ -144,7 +144,7 @@ def _reaches_inside(step: Callable[..., Value], arguments: list[Value]) -> bool:
     ends = [(a,) if isinstance(a, bool) else (a.lower(), a.upper()) for a in arguments]
     for corner in product(*ends):
         try:
-            if defined(step(*corner)):
+            if is_defined(step(*corner)):
                 return True
         except (ArithmeticError, ValueError):
             continue

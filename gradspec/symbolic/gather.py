@@ -21,7 +21,7 @@ _HIGHEST = 12
 """Integer powers beyond this stay unexpanded."""
 
 
-def gathered(expr: Expr) -> Expr | None:
+def factored_fraction(expr: Expr) -> Expr | None:
     """``expr`` as one factored fraction; None where it is too large for that."""
     return _fraction_of(Gather(), expr)
 

@@ -146,7 +146,7 @@ class Shortage(Enum):
         return f"{what} was stopped: it needs more than {MEMORY >> 30} GB of memory"
 
 
-def limited(budget: float, work: Callable[[], T]) -> T | Shortage:
+def run_limited(budget: float, work: Callable[[], T]) -> T | Shortage:
     """The result of ``work``, if steps, memory and many times the time that its budget
     should take suffice for it. What was kept of other work plays no part in it."""
     forget()
@@ -160,7 +160,7 @@ def limited(budget: float, work: Callable[[], T]) -> T | Shortage:
 
 
 @contextmanager
-def uninterrupted() -> Iterator[None]:
+def hold_alarm() -> Iterator[None]:
     """Context that must not be cut short, such as imports: the alarm rings
     afterwards."""
     _state.held += 1
@@ -204,7 +204,7 @@ def _silent(
 
     def hook(swallowed: sys.UnraisableHookArgs) -> None:
         if swallowed.exc_type is not _TimeUp:
-            with uninterrupted():
+            with hold_alarm():
                 told(swallowed)
 
     return hook

@@ -24,8 +24,8 @@ from gradspec.symbolic.enclose import (
     Point,
     Program,
     Value,
-    defined,
     enclose,
+    is_defined,
     program,
     to_ball,
 )
@@ -54,7 +54,7 @@ def borders_at(
     return tuple(
         pair
         for pair, value in zip(pairs, values, strict=True)
-        if defined(value) and value.contains(0)
+        if is_defined(value) and value.contains(0)
     )
 
 
@@ -83,7 +83,7 @@ def limits(
 ) -> tuple[Any, ...]:
     """The one-sided limits of ``expr`` in one variable, those that are finite."""
     values = (enclose(expr, p, PRECISION) for p in beside(point, name, assumed))
-    return tuple(value for value in values if defined(value))
+    return tuple(value for value in values if is_defined(value))
 
 
 def lies_between(value: Any, ends: tuple[Any, ...]) -> bool:
@@ -140,9 +140,9 @@ def choices(expr: Expr, point: Mapping[str, Fraction]) -> tuple[Any, ...] | None
     if len(pairs) > _MOST:
         return None
     sides = product((False, True), repeat=len(pairs))
-    decided = (_decided(expr, dict(zip(pairs, side, strict=True))) for side in sides)
+    decided = (_decide(expr, dict(zip(pairs, side, strict=True))) for side in sides)
     values = (enclose(one, point, PRECISION) for one in dict.fromkeys(decided))
-    return tuple(value for value in values if defined(value))
+    return tuple(value for value in values if is_defined(value))
 
 
 def _distinct(pairs: tuple[Pair, ...]) -> tuple[Pair, ...]:
@@ -154,7 +154,7 @@ def _distinct(pairs: tuple[Pair, ...]) -> tuple[Pair, ...]:
     return tuple(kept)
 
 
-def _decided(expr: Expr, is_larger: Mapping[Pair, bool]) -> Expr:
+def _decide(expr: Expr, is_larger: Mapping[Pair, bool]) -> Expr:
     def visit(node: Expr) -> Expr:
         match node:
             case Apply(op=op, args=(a, b)) if op in _HOLDS:
@@ -254,7 +254,7 @@ def at(value: Any) -> Limit:
         return Limit(Trend.FINITE, arb(int(value)))
     if value is None:
         return UNKNOWN
-    if not defined(value):
+    if not is_defined(value):
         return UNDEFINED
     return UNKNOWN if _is_wide(value) else Limit(Trend.FINITE, value)
 
@@ -309,7 +309,7 @@ def _limit(first: Value, second: Value, third: Value) -> Limit:
         return Limit(Trend.INFINITE, _sign(values[2]))
     if late < early * 0.1:
         return Limit(Trend.FINITE, values[2], max(float(late * late / early), _LEAST))
-    return Limit(Trend.FINITE, _accelerated(values), float(late) / 64)
+    return Limit(Trend.FINITE, _accelerate(values), float(late) / 64)
 
 
 def _steady(limit: Limit, values: tuple[Value, ...]) -> Limit:
@@ -343,7 +343,7 @@ def _sign(value: Any) -> int:
     return 1 if value > 0 else -1 if value < 0 else 0
 
 
-def _accelerated(values: list[Any]) -> Any:
+def _accelerate(values: list[Any]) -> Any:
     """Aitken's method: each step is a fraction of the last, as for 1 / log(x)."""
     first, second, third = values
     bend = (third - second) - (second - first)

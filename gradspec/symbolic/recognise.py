@@ -12,7 +12,7 @@ from flint import arb, ctx, fmpq
 
 from gradspec.ir.expr import ONE, Apply, Const, Expr, apply, const
 from gradspec.primitives.lookup import formula, primitive
-from gradspec.symbolic.enclose import Value, defined, enclose, program
+from gradspec.symbolic.enclose import Value, enclose, is_defined, program
 
 PRECISION = 256
 _NARROW = 60
@@ -41,7 +41,7 @@ _CONSTANTS: tuple[Expr, ...] = (
 
 def narrow(value: Any) -> Any:
     """A sufficiently precise value, or None."""
-    if value is True or value is False or not defined(value):
+    if value is True or value is False or not is_defined(value):
         return None
     return value if value.is_zero() or value.rel_accuracy_bits() > _NARROW else None
 
@@ -73,7 +73,7 @@ def varies(values: Values) -> bool:
     return any(not known[0].overlaps(value) for value in known[1:])
 
 
-def combined(function: Callable[..., Any], *columns: Values) -> Values:
+def combine_rows(function: Callable[..., Any], *columns: Values) -> Values:
     """A function of the values in each row, None where one is not known."""
     with ctx.workprec(PRECISION):
         rows = zip(*columns, strict=True)
@@ -81,7 +81,7 @@ def combined(function: Callable[..., Any], *columns: Values) -> Values:
 
 
 def quotients(tops: Values, bottoms: Values) -> Values:
-    return combined(lambda a, b: None if b.contains(0) else a / b, tops, bottoms)
+    return combine_rows(lambda a, b: None if b.contains(0) else a / b, tops, bottoms)
 
 
 def same(left: Values, right: Values) -> bool:
@@ -105,14 +105,14 @@ def number(ball: Any) -> Expr | None:
         for constant, value in zip(_CONSTANTS, _values(), strict=True):
             times = _fraction(ball / value, _LARGEST)
             if times is not None:
-                return _scaled(times, constant)
+                return _scale(times, constant)
             over = _fraction(ball * value, _LARGEST)
             if over is not None:
                 return apply("div", Const(over), constant)
     return None
 
 
-def _scaled(factor: Fraction, constant: Expr) -> Expr:
+def _scale(factor: Fraction, constant: Expr) -> Expr:
     if factor == 1:
         return constant
     if factor.numerator == 1:
@@ -171,7 +171,7 @@ def operand(op: str, args: tuple[Value, ...], place: int, wanted: Value) -> Valu
 
 
 def _is_number(value: Value) -> bool:
-    return defined(value) and value is not True and value is not False
+    return is_defined(value) and value is not True and value is not False
 
 
 def _sum(left: Value, right: Value, place: int, wanted: Value) -> Value:

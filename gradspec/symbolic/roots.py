@@ -29,7 +29,7 @@ from gradspec.symbolic.domain import fractions
 from gradspec.symbolic.enclose import (
     UNDEFINED,
     Program,
-    defined,
+    is_defined,
     middle,
     operation,
     program,
@@ -65,7 +65,7 @@ class Root:
     more: bool = False
 
 
-def solved(
+def solve(
     surface: Surface, variable: str, base: Mapping[str, Fraction]
 ) -> tuple[Root, ...]:
     """The roots that are found without searching; ``base`` binds all names."""
@@ -93,7 +93,7 @@ def _by_solving(
                 yield Root(value, _text(expr))
             continue
         ball = program(expr).run(base, 2 * _BITS)[0]
-        if not defined(ball) or abs(ball) > 1e300:  # no float is there
+        if not is_defined(ball) or abs(ball) > 1e300:  # no float is there
             continue
         if gap.run({**base, variable: ball}, 2 * _BITS)[0].contains(0):
             yield Root(middle(ball), _text(expr), exact=False)
@@ -119,13 +119,13 @@ def _is_flat(
 
 
 def _is_zero(ball: Any) -> bool:
-    return bool(defined(ball) and ball.is_zero())
+    return bool(is_defined(ball) and ball.is_zero())
 
 
 def is_root(surface: Surface, point: Mapping[str, Fraction]) -> bool:
     """True if both sides are exactly equal; balls exclude most points quickly."""
     ball = program(Apply("sub", (surface.left, surface.right))).run(point, 64)[0]
-    if not defined(ball) or not ball.contains(0):
+    if not is_defined(ball) or not ball.contains(0):
         return False
     return bool(exactly(surface.left, point) == exactly(surface.right, point))
 
@@ -137,7 +137,7 @@ def _text(expr: Expr) -> str:
     return show(expr)
 
 
-def isolated(
+def isolate(
     surface: Surface, variable: str, base: Mapping[str, Fraction]
 ) -> tuple[Root, ...]:
     """The roots in -1024 … 1024 that a search finds, those nearest to 0."""
@@ -194,10 +194,10 @@ def _suspects(
                 heappush(waiting, (_distance(part), part))
         else:
             kept.append((low, high))
-    return _joined(kept)
+    return _join(kept)
 
 
-def _joined(
+def _join(
     intervals: list[tuple[Fraction, Fraction]],
 ) -> tuple[tuple[Fraction, Fraction], ...]:
     joined: list[tuple[Fraction, Fraction]] = []
@@ -219,7 +219,7 @@ def _excludes(
     with ctx.workprec(64):
         ball = arb(_exact((low + high) / 2), _exact((high - low) / 2))
     value = gap.run({**base, variable: ball}, 64)[0]
-    return defined(value) and value is not True and not value.contains(0)
+    return is_defined(value) and value is not True and not value.contains(0)
 
 
 def _exact(value: Fraction) -> Any:
@@ -288,7 +288,7 @@ class _Along:
 
 
 def _sign(ball: Any) -> int | None:
-    if not defined(ball) or ball.contains(0):
+    if not is_defined(ball) or ball.contains(0):
         return None
     return 1 if ball > 0 else -1
 
@@ -338,9 +338,9 @@ class _Exact:
         return Fraction(self._point[name])
 
     def operation(self, op: str) -> Callable[..., Any]:
-        return partial(_applied, op)
+        return partial(_apply, op)
 
-    def decided(self, condition: Any) -> bool | None:
+    def truth_of(self, condition: Any) -> bool | None:
         if isinstance(condition, Fraction):
             return condition != 0
         known = truth(condition)
@@ -351,7 +351,7 @@ class _Exact:
         return then if same and then == other else UNDEFINED
 
 
-def _applied(op: str, *values: Any) -> Any:
+def _apply(op: str, *values: Any) -> Any:
     if all(isinstance(value, Fraction) for value in values):
         node = Apply(op, tuple(Const(value) for value in values))
         folded = fold(node)

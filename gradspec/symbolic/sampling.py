@@ -22,7 +22,7 @@ from gradspec.ir.rule import UNBOUNDED, Input, Kind, Rule
 from gradspec.ir.walk import inline, memo
 from gradspec.symbolic.breaks import Bound, cases, thresholds
 from gradspec.symbolic.domain import Limits, Range, drawing, float32, fractions, generic
-from gradspec.symbolic.enclose import defined, enclose, program
+from gradspec.symbolic.enclose import enclose, is_defined, program
 
 Values = dict[str, Fraction]
 
@@ -62,7 +62,7 @@ def survey(rule: Rule, count: int, seed: int = 0) -> Survey:
 
     The dictionaries are shared between callers: not to be changed.
     """
-    return _surveyed(rule, count, seed)
+    return _survey(rule, count, seed)
 
 
 def usual_count(rule: Rule) -> int:
@@ -71,7 +71,7 @@ def usual_count(rule: Rule) -> int:
 
 
 @lru_cache(maxsize=64)
-def _surveyed(rule: Rule, count: int, seed: int) -> Survey:
+def _survey(rule: Rule, count: int, seed: int) -> Survey:
     """All arguments by place: the cache takes ``f(a)`` and ``f(a, 0)`` for two."""
     if not rule.is_elementwise:
         return Survey((), ())
@@ -80,7 +80,7 @@ def _surveyed(rule: Rule, count: int, seed: int) -> Survey:
     undefined: list[Values] = []
     most = count + _FOR_A_CASE * len(_cases(rule))
     for point in _candidates(rule, count, seed):
-        if all(defined(value) for value in outputs.run(point)):
+        if all(is_defined(value) for value in outputs.run(point)):
             points.append(point)
         else:
             undefined.append(point)
@@ -95,7 +95,7 @@ def generic_points(rule: Rule, count: int) -> tuple[Values, ...]:
     ``inputs``, ``statics`` and ``d<output>``."""
     outputs = program(*(inline(rule.forward, o) for o in _outputs(rule)))
     found = _generic(_Space(rule, 1), count)
-    return tuple(p for p in found if all(map(defined, outputs.run(p))))
+    return tuple(p for p in found if all(map(is_defined, outputs.run(p))))
 
 
 def _outputs(rule: Rule) -> tuple[Expr, ...]:
@@ -140,7 +140,7 @@ class _Space:
             for base in (index, index + 3):
                 yield from self._beside(border, base)
         for index in range(simple, _TRIES * count + 200):
-            yield from self._assign(index, _stratified)
+            yield from self._assign(index, _stratum_value)
 
     def _assign(self, index: int, choose: Chooser) -> Iterator[Values]:
         """One value after another, each within what the earlier ones leave open."""
@@ -176,7 +176,7 @@ class _Space:
             ball = enclose(border.value, point)
         except KeyError:  # a bound that speaks of an upstream gradient
             return None
-        if not defined(ball) or ball is True or ball is False:
+        if not is_defined(ball) or ball is True or ball is False:
             return None
         return float32(ball)
 
@@ -327,7 +327,7 @@ def _static_int(default: Fraction | None) -> tuple[Fraction, ...]:
     return tuple(value for other in others for value in (default, other))
 
 
-def _stratified(variable: Input, room: Range, turn: _Turn) -> Fraction | None:
+def _stratum_value(variable: Input, room: Range, turn: _Turn) -> Fraction | None:
     """A magnitude, then a few bits: wide enough to reach every regime of a rule."""
     if variable.kind not in (Kind.FLOAT, Kind.NOGRAD):
         return _simple(variable, room, turn)

@@ -193,7 +193,7 @@ def _alike(one: Model, two: Model) -> tuple[Model, Model]:
 
 def _product(one: tuple[Number, ...], two: tuple[Number, ...]) -> tuple[Number, ...]:
     """Polynomials at once: a coefficient that no ball comes into stays rational."""
-    with_balls = _touched(one, two)
+    with_balls = _touched_places(one, two)
     if not any(with_balls):
         return _exact_product(_rational(one), _rational(two))
     balls = (arb_poly(list(one)) * arb_poly(list(two))).coeffs()
@@ -205,7 +205,7 @@ def _product(one: tuple[Number, ...], two: tuple[Number, ...]) -> tuple[Number, 
     return tuple(ball if touched else number for touched, ball, number in three)
 
 
-def _touched(one: tuple[Number, ...], two: tuple[Number, ...]) -> list[bool]:
+def _touched_places(one: tuple[Number, ...], two: tuple[Number, ...]) -> list[bool]:
     """The coefficients of a product that a ball comes into (nothing does, times 0)."""
     (some, balls), (others, more) = map(_places, (one, two))
     count = (some * more + balls * others).coeffs()
@@ -240,7 +240,7 @@ def inverse(below: Model) -> Model:
     = 1 + e u**(n + 1)``, so ``1 / f = p - (e / f) u**(n + 1)``: one product tells
     ``e``.
     """
-    series = _inverted(below.coefficients)
+    series = _invert(below.coefficients)
     high = _product(below.coefficients, series)[below.order + 1 :]
     inside = arb(0, below.width)
     left = arb(0)
@@ -258,7 +258,7 @@ def inverse(below: Model) -> Model:
     return Model(series, -left * values, below.width)
 
 
-def _inverted(numbers: tuple[Number, ...]) -> tuple[Number, ...]:
+def _invert(numbers: tuple[Number, ...]) -> tuple[Number, ...]:
     """The coefficients of a power series' inverse."""
     first, *others = numbers
     if is_zero(first) or (isinstance(first, arb) and first.contains(0)):
@@ -277,7 +277,7 @@ def _inverted(numbers: tuple[Number, ...]) -> tuple[Number, ...]:
     return tuple(series)
 
 
-def applied(row: Primitive, inner: Model) -> Model:
+def apply_series(row: Primitive, inner: Model) -> Model:
     """A primitive of a model, by its series about the model's value at the point.
 
     What is left out is the primitive's own next coefficient, somewhere in the range,
@@ -414,10 +414,10 @@ class _Models:
             return _OPERATIONS[op]
         row = primitive(op)
         if row.series is not None:
-            return partial(applied, row)
-        return partial(self._meant, row)
+            return partial(apply_series, row)
+        return partial(self._meaning, row)
 
-    def decided(self, condition: Any) -> bool:
+    def truth_of(self, condition: Any) -> bool:
         if not isinstance(condition, bool):
             raise NoSeries("a condition")
         return condition
@@ -425,7 +425,7 @@ class _Models:
     def select(self, condition: Any, then: Any, other: Any) -> Model:
         raise NoSeries("a condition")
 
-    def _meant(self, row: Primitive, *args: Model) -> Any:
+    def _meaning(self, row: Primitive, *args: Model) -> Any:
         """A primitive by its meaning, or a constant."""
         if not row.params:
             return constant(row.ball(arb()), self._like)
@@ -443,7 +443,9 @@ def _power(base: Model, exponent: Model) -> Model:
     if is_number and isinstance(number, fmpq) and number.q == 1 and number:
         size = base.power(abs(int(number.p)))
         return size if number > 0 else constant(fmpq(1), base) / size
-    return applied(primitive("exp"), exponent * applied(primitive("log"), base))
+    return apply_series(
+        primitive("exp"), exponent * apply_series(primitive("log"), base)
+    )
 
 
 def _equal(left: Model, right: Model) -> bool:

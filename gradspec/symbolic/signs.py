@@ -19,7 +19,7 @@ from typing import Any
 from flint import arb, ctx
 
 from gradspec.symbolic.domain import Range
-from gradspec.symbolic.enclose import Program, defined
+from gradspec.symbolic.enclose import Program, is_defined
 
 TESTS = 1200
 """Intervals that are looked at along one line."""
@@ -143,7 +143,7 @@ class _Line:
         ends = Fraction(low), Fraction(high)
         value = ends[0] if self.is_integer else _simplest(*ends)
         there = self.gap.run({**self.base, self.variable: value}, _MORE_BITS)[0]
-        return [value] if defined(there) and there.contains(0) else []
+        return [value] if is_defined(there) and there.contains(0) else []
 
 
 def sign_of(ball: Any) -> int | None:

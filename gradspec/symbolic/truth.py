@@ -24,7 +24,7 @@ from gradspec.symbolic.enclose import (
     Point,
     Program,
     ball_around,
-    defined,
+    is_defined,
     program,
     to_ball,
 )
@@ -74,7 +74,7 @@ def nearest_of(compiled: Program, point: Point, form: Format) -> float:
     precision = 64 if form.bits <= 24 else 96
     while True:
         ball = compiled.run(point, precision)[0]
-        value = _rounded(ball, form)
+        value = _round(ball, form)
         if value is not None:
             return value
         if precision >= CAP:
@@ -82,7 +82,7 @@ def nearest_of(compiled: Program, point: Point, form: Format) -> float:
         precision *= 2
 
 
-def _rounded(ball: Any, form: Format) -> float | None:
+def _round(ball: Any, form: Format) -> float | None:
     """The one value to which all of the ball rounds; None when there are several."""
     if ball is None or ball is True or ball is False:
         return None if ball is None else float(ball)
@@ -91,7 +91,7 @@ def _rounded(ball: Any, form: Format) -> float | None:
     if ball.is_exact():
         return round_exact(ball, form)
     if form.bits <= 24 and ball.rel_accuracy_bits() > 52:
-        value = _narrowed(float(ball), form)
+        value = _narrow(float(ball), form)
         if value is not None:
             return value
     before, ctx.prec = ctx.prec, _ENDS  # a million times in a compile: no `with`
@@ -117,11 +117,11 @@ def _tie(ball: Any, form: Format) -> float:
 
 def round_exact(value: Any, form: Format) -> float:
     """An exact ball rounded to a format, half to even (the result as a double)."""
-    near = _narrowed(float(value), form)
+    near = _narrow(float(value), form)
     return _by_integers(value, form) if near is None else near
 
 
-def _narrowed(double: float, form: Format) -> float | None:
+def _narrow(double: float, form: Format) -> float | None:
     """A number rounded to a double, half to even, rounded to ``form``: the same as
     rounded once, except about the middle between two of its numbers (None), where the
     double doesn't say on which side the number was."""
@@ -265,7 +265,7 @@ def agreement(ball: Any, expected: Fraction | float, unit: Fraction) -> Agreemen
     """Rounded to the last digit written, or cut off there."""
     if isinstance(expected, float):
         return _special(ball, expected)
-    if not defined(ball):
+    if not is_defined(ball):
         return Agreement.NO if _is_infinite(ball) else Agreement.UNKNOWN
     with ctx.workprec(256):
         exact = to_ball(expected)
@@ -287,7 +287,7 @@ def _special(ball: Any, expected: float) -> Agreement:
     if math.isinf(expected) and _is_infinite(ball):
         same = (ball > 0) == (expected > 0)
         return Agreement.YES if same else Agreement.NO
-    if defined(ball):
+    if is_defined(ball):
         return Agreement.NO
     return Agreement.UNKNOWN
 
@@ -323,7 +323,9 @@ def floats(compiled: Program, point: Mapping[str, Any]) -> list[float | None]:
     balls = compiled.run(point, 2 * PRECISION)
     with ctx.workprec(2 * PRECISION):
         return [
-            float(ball.mid()) if defined(ball) and not isinstance(ball, bool) else None
+            float(ball.mid())
+            if is_defined(ball) and not isinstance(ball, bool)
+            else None
             for ball in balls
         ]
 

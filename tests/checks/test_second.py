@@ -16,7 +16,7 @@ from gradspec.driver.run import compile_source
 from gradspec.ir.rule import Rule, Status
 from gradspec.options import Options
 from gradspec.source import Source
-from gradspec.symbolic.enclose import defined, enclose
+from gradspec.symbolic.enclose import enclose, is_defined
 from tests.checks.written import written
 
 PATCHED = """
@@ -161,5 +161,5 @@ def test_emitted_second_derivatives_are_those_of_balls(
     for place, value in zip(places, second.tolist(), strict=True):
         point = {"x": Fraction(place) or Fraction(1, 2**40), "dy": Fraction(1)}
         ball = enclose(expected, point, 512)
-        assert defined(ball)
+        assert is_defined(ball)
         assert value == pytest.approx(float(ball.mid()), rel=1e-9, abs=1e-9), place

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gradspec.symbolic.domain import Constraints, generic, restrained
+from gradspec.symbolic.domain import Constraints, constraints_of, generic
 from tests.checks.written import written
 
 WRONG = {
@@ -17,7 +17,7 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_generic_points_are_many_inside_and_the_same(name: str) -> None:
     rule = written(WRONG[name])
-    inside: Constraints = restrained(rule, tuple(a.condition for a in rule.assumes))
+    inside: Constraints = constraints_of(rule, tuple(a.condition for a in rule.assumes))
     points = list(generic(rule, 40))
     assert len(points) == 40
     assert all(inside.holds(point) for point in points)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gradspec.diagnostics import Diagnostic
-from gradspec.stabilise.explanation import unmended
+from gradspec.stabilise.explanation import loss_warnings
 from gradspec.stabilise.stabilise import stabilise
 from tests.checks.written import checked, compiled
 
@@ -65,7 +65,7 @@ def _told(text: str) -> tuple[Diagnostic, ...]:
     outcome = checked(text)
     assert outcome.value is not None
     assert not outcome.diagnostics
-    return tuple(unmended(stabilise(outcome.value)))
+    return tuple(loss_warnings(stabilise(outcome.value)))
 
 
 def _guilty(found: Diagnostic) -> str:

@@ -11,7 +11,7 @@ from gradspec.lower.lowering import lower
 from gradspec.lower.module import LoweredModule
 from gradspec.mend import check_and_mend
 from gradspec.source import Source
-from gradspec.stabilise.explanation import unmended
+from gradspec.stabilise.explanation import loss_warnings
 from gradspec.stabilise.stabilise import stabilise
 from gradspec.syntax.parse import parse
 
@@ -39,7 +39,7 @@ def compiled(text: str) -> tuple[str, ...]:
     outcome = checked(text)
     found = [d.code for d in outcome.diagnostics]
     if outcome.value is not None and not outcome.failed:
-        found += [d.code for d in unmended(stabilise(outcome.value))]
+        found += [d.code for d in loss_warnings(stabilise(outcome.value))]
     return tuple(found)
 
 

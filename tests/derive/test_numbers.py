@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gradspec.ir.expr import Apply, Const, Expr, Ref, Select, show
 from gradspec.primitives.lookup import ROWS
-from gradspec.symbolic.enclose import defined, enclose
+from gradspec.symbolic.enclose import enclose, is_defined
 from tests.derive.rules import of
 
 POINTS = tuple(
@@ -39,7 +39,7 @@ def slope_at(forward: Expr, point: dict[str, Fraction], name: str) -> float | No
     values = []
     for shift in (-STEP, Fraction(0), STEP):
         ball = enclose(forward, {**point, name: point[name] + shift}, 400)
-        if not defined(ball) or not float(ball.rad()) < 1e-60:
+        if not is_defined(ball) or not float(ball.rad()) < 1e-60:
             return None  # a condition that is not decided gives the hull of branches
         values.append(ball)
     below, above = (values[1] - values[0]), (values[2] - values[1])
@@ -53,7 +53,7 @@ def close(expr: Expr, forward: Expr, name: str) -> int:
     for point in POINTS:
         slope = slope_at(forward, point, name)
         ball = enclose(expr, point, 256)
-        if slope is None or not defined(ball) or not float(ball.rad()) < 1e-60:
+        if slope is None or not is_defined(ball) or not float(ball.rad()) < 1e-60:
             continue
         message = f"{show(forward)} -> {show(expr)} at {point}"
         assert float(ball.mid()) == pytest.approx(slope, rel=1e-8, abs=1e-8), message

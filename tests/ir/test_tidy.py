@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gradspec.ir.expr import Apply, Expr, Select, const, show
 from gradspec.ir.tidy import decide, tidy
 from gradspec.primitives.lookup import formula
-from gradspec.symbolic.enclose import defined, enclose
+from gradspec.symbolic.enclose import enclose, is_defined
 
 
 @pytest.mark.parametrize(
@@ -118,5 +118,5 @@ def test_the_value_is_the_same_and_twice_is_once(expr: Expr) -> None:
     for x, z in ((1.5, -0.75), (-2.0, 3.0), (0.25, 0.25)):
         before = enclose(expr, {"x": x, "z": z}, 200)
         after = enclose(folded, {"x": x, "z": z}, 200)
-        if defined(before):
-            assert defined(after) and before.overlaps(after)
+        if is_defined(before):
+            assert is_defined(after) and before.overlaps(after)

@@ -8,7 +8,7 @@ from gradspec.driver.cache import FileResult
 from gradspec.driver.run import compile_source
 from gradspec.ir.rule import CheckedRule
 from gradspec.options import Options
-from gradspec.pipeline import stabilised
+from gradspec.pipeline import stabilise_rule
 from gradspec.source import Source
 from gradspec.symbolic import limit
 from tests.derive.rules import completed
@@ -48,7 +48,7 @@ def test_a_machine_thirty_times_slower_gives_the_same_bytes(
 
 def test_the_budget_scales_the_steps() -> None:
     rule = CheckedRule(completed(unary("1 - 1 / (1 + exp(x))")), ())
-    _, (stopped,) = stabilised(rule, Options(budget=0.02))
+    _, (stopped,) = stabilise_rule(rule, Options(budget=0.02))
     assert stopped.code == "GS463"
     assert "more steps than a budget of 0.02 permits" in stopped.headline
-    assert stabilised(rule, Options(budget=2.0))[1] == ()
+    assert stabilise_rule(rule, Options(budget=2.0))[1] == ()

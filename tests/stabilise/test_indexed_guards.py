@@ -9,7 +9,7 @@ from gradspec.ir.expr import show
 from gradspec.ir.rule import Rule
 from gradspec.lower.lowering import lower
 from gradspec.source import Source
-from gradspec.stabilise.guards import guarded
+from gradspec.stabilise.guards import with_guards
 from gradspec.syntax.parse import parse
 
 
@@ -53,7 +53,7 @@ def _rule(text: str) -> Rule:
 )
 def test_a_forward(header: str, written: str, harmless: str) -> None:
     rule = _rule(f"rule {header}:\n    y = {written}\n")
-    assert show(guarded(rule).forward[0].value) == harmless
+    assert show(with_guards(rule).forward[0].value) == harmless
 
 
 def test_a_quotient_of_a_row_that_may_be_empty() -> None:
@@ -64,7 +64,7 @@ rule f(x[..., n], keep[..., n]: bool) -> y[..., n]:
     y[i] = x[i] / s if keep[i] else 0
 """
     )
-    done = guarded(rule)
+    done = with_guards(rule)
     assert show(done.forward[1].value) == (
         "x[i] / (s if keep[i] else 1) if keep[i] else 0"
     )
@@ -73,4 +73,4 @@ rule f(x[..., n], keep[..., n]: bool) -> y[..., n]:
 
 def test_without_conditions_nothing_is_looked_at() -> None:
     rule = _rule("rule f(x[..., n]) -> y:\n    y = log(sum(exp(x[j]) for j))\n")
-    assert guarded(rule) is rule
+    assert with_guards(rule) is rule

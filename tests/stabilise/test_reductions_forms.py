@@ -7,7 +7,7 @@ import pytest
 from gradspec.ir.expr import Expr, show
 from gradspec.ir.rule import Rule
 from gradspec.ir.unroll import unroll
-from gradspec.stabilise.names import Names, Quantity, Scope, inlined
+from gradspec.stabilise.names import Names, Quantity, Scope, inline_lets
 from gradspec.stabilise.reductions import IndexedProposals, forms
 from gradspec.stabilise.rewriting import Search
 from gradspec.symbolic.enclose import enclose
@@ -24,7 +24,7 @@ def lowered(forward: str, axes: str = "") -> Rule:
 def made(rule: Rule) -> tuple[Expr, ...]:
     *locals_, last = rule.forward
     scope = Scope(("x", "z", "k", "y", *last.indices))
-    whole = inlined(last.value, {let.name: let for let in locals_}, scope)
+    whole = inline_lets(last.value, {let.name: let for let in locals_}, scope)
     return tuple(dict.fromkeys(forms(whole, scope)))
 
 

@@ -11,7 +11,7 @@ from gradspec.ir.expr import Apply, Const
 from gradspec.ir.walk import names
 from gradspec.primitives.lookup import formula
 from gradspec.stabilise.rewriting import Row, by_operator, instantiate, match, rows
-from gradspec.symbolic.enclose import defined, enclose
+from gradspec.symbolic.enclose import enclose, is_defined
 
 
 def sampled(row: Row) -> list[dict[str, Fraction]]:
@@ -23,7 +23,7 @@ def sampled(row: Row) -> list[dict[str, Fraction]]:
         point = {n: random.randrange(-256, 257) * spread for n in sorted(names(left))}
         if row.when and enclose(formula(row.when), point) is not True:
             continue
-        if defined(enclose(left, point, 256)):
+        if is_defined(enclose(left, point, 256)):
             found.append(point)
     return found
 
@@ -35,7 +35,7 @@ def test_the_right_side_is_the_left_side(row: Row) -> None:
     for point in points:
         left = enclose(formula(row.left), point, 2048)
         right = enclose(formula(row.right), point, 2048)
-        assert defined(right), (row, point)
+        assert is_defined(right), (row, point)
         assert left.overlaps(right), (row, point, left, right)
         if row.left != row.right:
             assert right.rad() < 1e-9 * (1 + abs(right)), (row, point)

@@ -11,7 +11,7 @@ import pytest
 from gradspec.checks.check import check
 from gradspec.ir.walk import closed_cotangents, closed_outputs
 from gradspec.stabilise.arithmetic_model import Machine
-from gradspec.stabilise.explanation import unmended
+from gradspec.stabilise.explanation import loss_warnings
 from gradspec.stabilise.stabilise import stabilise
 from tests.checks.written import compiled, written
 from tests.stabilise.rules import stable
@@ -185,7 +185,7 @@ P_NORM = """
 
 @pytest.mark.parametrize("text", [STD, P_NORM])
 def test_a_declared_gradient_that_is_undefined_at_a_tip_is_reported(text: str) -> None:
-    found = tuple(unmended(stabilise(compiled_rule(text))))
+    found = tuple(loss_warnings(stabilise(compiled_rule(text))))
     assert [d.code for d in found] == ["GS403"]
 
 

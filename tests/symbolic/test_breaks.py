@@ -13,7 +13,7 @@ from gradspec.primitives.lookup import formula
 from gradspec.symbolic.breaks import Origin, Surface, surfaces
 from gradspec.symbolic.enclose import enclose, program
 from gradspec.symbolic.neighbours import Trend, approach
-from gradspec.symbolic.roots import exactly, isolated, solved
+from gradspec.symbolic.roots import exactly, isolate, solve
 
 BASE = {"x": Fraction(1), "y": Fraction(0), "c": Fraction(7, 10)}
 
@@ -61,7 +61,7 @@ def test_what_a_surface_stems_from() -> None:
 
 def roots(left: str, right: str = "0") -> list[str]:
     surface = Surface(formula(left), formula(right), Origin.EDGE)
-    return [root.text for root in solved(surface, "x", BASE)]
+    return [root.text for root in solve(surface, "x", BASE)]
 
 
 def test_a_root_is_told_as_one_writes_it() -> None:
@@ -78,7 +78,7 @@ def test_the_same_on_both_sides_is_no_border() -> None:
 
 def search(left: str) -> list[str]:
     surface = Surface(formula(left), Const(Fraction(0)), Origin.EDGE)
-    return [root.text for root in isolated(surface, "x", BASE)]
+    return [root.text for root in isolate(surface, "x", BASE)]
 
 
 def test_roots_are_isolated_by_balls() -> None:
@@ -91,7 +91,7 @@ def test_roots_are_isolated_by_balls() -> None:
 
 def test_an_isolated_root_is_very_near_to_the_root() -> None:
     surface = Surface(formula("x**2 - 2"), Const(Fraction(0)), Origin.EDGE)
-    root = isolated(surface, "x", BASE)[0]
+    root = isolate(surface, "x", BASE)[0]
     assert not root.exact
     assert abs(root.value**2 - 2) < Fraction(1, 2**380)
 

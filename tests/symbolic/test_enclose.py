@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gradspec.ir.expr import Apply, Const, Expr, Ref, Select, apply
 from gradspec.primitives.lookup import formula
-from gradspec.symbolic.enclose import defined, enclose, middle, program
+from gradspec.symbolic.enclose import enclose, is_defined, middle, program
 
 X = Ref("x")
 
@@ -45,7 +45,7 @@ def test_domain_errors_are_not_finite(text: str) -> None:
 
 def test_not_a_number_in_not_a_number_out() -> None:
     for text in ("x + 1", "1 if x > 0 else 2", "x > 0", "max(x, 0)"):
-        assert not defined(enclose(formula(text), {"x": math.nan}))
+        assert not is_defined(enclose(formula(text), {"x": math.nan}))
 
 
 def test_a_branch_not_taken_has_no_say() -> None:

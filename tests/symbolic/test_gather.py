@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from gradspec.ir.expr import Apply, Expr, show
 from gradspec.primitives.lookup import formula
-from gradspec.symbolic.enclose import defined, enclose
-from gradspec.symbolic.gather import gathered
+from gradspec.symbolic.enclose import enclose, is_defined
+from gradspec.symbolic.gather import factored_fraction
 
 
 @pytest.mark.parametrize(
@@ -31,15 +31,15 @@ from gradspec.symbolic.gather import gathered
     ],
 )  # fmt: skip
 def test_gathered(before: str, after: str) -> None:
-    found = gathered(formula(before))
+    found = factored_fraction(formula(before))
     assert found is not None
     assert show(found) == after
 
 
 def test_too_large_and_undefined() -> None:
-    assert gathered(formula("1 / (x - x)")) is None
+    assert factored_fraction(formula("1 / (x - x)")) is None
     long = formula(" * ".join(f"(x + z**{k} + sin({k} * x))" for k in range(2, 14)))
-    assert gathered(long) is None
+    assert factored_fraction(long) is None
 
 
 _LEAVES = st.sampled_from(
@@ -58,11 +58,11 @@ def _grown(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
 
 @given(st.recursive(_LEAVES, _grown, max_leaves=10))
 def test_the_value_is_the_same(expr: Expr) -> None:
-    found = gathered(expr)
+    found = factored_fraction(expr)
     if found is None:
         return
     for x, z in ((1.5, 0.75), (0.25, 3.0), (-0.5, 1.25)):
         before = enclose(expr, {"x": x, "z": z}, 400)
         after = enclose(found, {"x": x, "z": z}, 400)
-        if defined(before) and defined(after):
+        if is_defined(before) and is_defined(after):
             assert before.overlaps(after), (show(expr), show(found))

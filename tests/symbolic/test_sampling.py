@@ -97,9 +97,9 @@ def test_what_cannot_be_satisfied_gives_no_points() -> None:
 
 def test_the_seed_decides() -> None:
     rule = written(RULES["free"])
-    sampling._surveyed.cache_clear()
+    sampling._survey.cache_clear()
     first = sample(rule, 32, seed=1)
-    sampling._surveyed.cache_clear()
+    sampling._survey.cache_clear()
     assert sample(rule, 32, seed=1) == first
     assert sample(rule, 32, seed=2) != first
 

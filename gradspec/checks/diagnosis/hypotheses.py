@@ -16,7 +16,7 @@ from itertools import combinations, islice, product
 from typing import TypeAlias
 
 from gradspec.checks.diagnosis.missing import (
-    clamped,
+    clamp_operands,
     contribution,
     missing,
     missing_inside,
@@ -36,7 +36,7 @@ from gradspec.checks.diagnosis.places import (
     is_number,
     is_short,
     number_text,
-    quoted,
+    quotation,
 )
 from gradspec.checks.evidence import Claim, at_several_places
 from gradspec.checks.instances import Instance, Point, stem
@@ -65,7 +65,7 @@ from gradspec.primitives.lookup import formula, is_function, rows
 from gradspec.symbolic.breaks import RELATIONS
 from gradspec.symbolic.compare import decimal
 from gradspec.symbolic.neighbours import borders_at, on_border
-from gradspec.symbolic.recognise import combined, common_ratio, number, same, varies
+from gradspec.symbolic.recognise import combine_rows, common_ratio, number, same, varies
 
 Hypothesis: TypeAlias = Callable[[Scene], Iterator[Guess]]
 
@@ -133,9 +133,9 @@ def _factor(scene: Scene, most: int) -> Iterator[Guess]:
             for axis in some:
                 column = scene.values(Size(axis))
                 if is_divided:
-                    tops = combined(operator.mul, tops, column)
+                    tops = combine_rows(operator.mul, tops, column)
                 else:
-                    bottoms = combined(operator.mul, bottoms, column)
+                    bottoms = combine_rows(operator.mul, bottoms, column)
             scale = common_ratio(tops, bottoms)
             value = None if scale is None else number(scale)
             if scale is None or (most and not _is_simple(value, most)):
@@ -191,7 +191,7 @@ def chain_factor(scene: Scene) -> Iterator[Guess]:
             is_upstream = isinstance(factor, Ref) and factor.name in scene.upstream
             known = is_at_hand(factor, scene.derived, scene.root.indices)
             if known and not is_upstream:
-                told = f"the factor {quoted(factor)} is missing"
+                told = f"the factor {quotation(factor)} is missing"
                 yield Guess(told, scene.root, apply("mul", scene.root.node, factor))
 
 
@@ -205,7 +205,7 @@ def sums(place: Place) -> Forms:
             for index, axis in place.indices.items():
                 if axis == bound.axis:
                     one = replaced(body, {bound.index: Idx(index)})
-                    shown = f"{quoted(place.node)} should be {quoted(one)}"
+                    shown = f"{quotation(place.node)} should be {quotation(one)}"
                     yield f"{shown}: nothing is summed", one
         case Apply(
             op="mul",
@@ -216,9 +216,9 @@ def sums(place: Place) -> Forms:
         ) if bound.axis == other.axis:
             inner = replaced(right, {other.index: Idx(bound.index)})
             joined = Reduce("sum", (bound,), apply("mul", left, inner))
-            yield f"the sum of products {quoted(joined)} is meant", joined
+            yield f"the sum of products {quotation(joined)} is meant", joined
         case Ref(name=name, indices=(first, second)):
-            told = f"the indices of {quoted(place.node)} are exchanged"
+            told = f"the indices of {quotation(place.node)} are exchanged"
             yield told, Ref(name, (second, first))
         case _:
             return
@@ -229,7 +229,7 @@ def reductions(place: Place) -> Forms:
     match place.node:
         case Reduce("sum" | "mean" as op, bounds, body, where):
             other = "mean" if op == "sum" else "sum"
-            told = f"{quoted(place.node)} should be a {other}"
+            told = f"{quotation(place.node)} should be a {other}"
             yield told, Reduce(other, bounds, body, where)
         case _:
             return
@@ -245,9 +245,9 @@ def one_term(scene: Scene) -> Iterator[Guess]:
         own = [Idx(i) for i, axis in indices.items() if axis == bound.axis]
         every: tuple[Expr, ...] = (*own, ZERO)
         for index in every:
-            told = f"of {quoted(node)} only the term with {bound.index} ="
+            told = f"of {quotation(node)} only the term with {bound.index} ="
             less = everywhere(whole, node, replaced(node.body, {bound.index: index}))
-            instead = partial(View.closed, expr=less)
+            instead = partial(View.close, expr=less)
             yield Guess(f"{told} {show(index)} is there", instead=instead)
 
 
@@ -265,13 +265,13 @@ def signs(place: Place) -> Forms:
         case Apply(op="add" | "sub"):
             is_negative = isinstance(place.node, Apply) and place.node.op == "neg"
             yield (
-                f"the sign of {quoted(new if is_negative else place.node)} is wrong",
+                f"the sign of {quotation(new if is_negative else place.node)} is wrong",
                 new,
             )
         case Select() if names(place.node):
-            yield f"the sign of {quoted(place.node)} is wrong", new
+            yield f"the sign of {quotation(place.node)} is wrong", new
         case Apply(op=op) if op not in _PLAIN and names(place.node):
-            yield f"the sign of the argument of {quoted(place.parent)} is wrong", new
+            yield f"the sign of the argument of {quotation(place.parent)} is wrong", new
         case _:
             return
 
@@ -307,7 +307,7 @@ def _rewritten(table: tuple[tuple[str, str, str], ...], whole: Expr) -> Forms:
         if values is not None:
             made = substitute(formula(new), values)
             parts = {**values, "whole": whole, "new": made}
-            shown = {name: quoted(part) for name, part in parts.items()}
+            shown = {name: quotation(part) for name, part in parts.items()}
             plain = {name.upper(): bare(part) for name, part in values.items()}
             yield sentence.format(**shown, **plain), made
 
@@ -327,9 +327,11 @@ def _match(pattern: Expr, node: Expr) -> dict[str, Expr] | None:
 
 def surplus(place: Place) -> Forms:
     """A part that should not be there, or that stands on the wrong side."""
-    parts = clamped(place.node)
+    parts = clamp_operands(place.node)
     for part in parts if len(children(place.node)) == 2 else parts[:1]:
-        told = f"the gradient has {quoted(place.node)} where {quoted(part)} is meant"
+        told = (
+            f"the gradient has {quotation(place.node)} where {quotation(part)} is meant"
+        )
         yield told, part
     yield from _rewritten(_SURPLUS, place.node)
 
@@ -354,7 +356,7 @@ def brackets(place: Place) -> Forms:
         case Apply(op=op, args=(left, Apply(op=inner, args=(right, other)))):
             forms.append(apply(inner, apply(op, left, right), other))
     for new in forms:
-        yield f"{quoted(place.node)} should be {quoted(new)}", new
+        yield f"{quotation(place.node)} should be {quotation(new)}", new
 
 
 def powers(place: Place) -> Forms:
@@ -363,9 +365,7 @@ def powers(place: Place) -> Forms:
         case Apply(op="pow", args=(base, exponent)):
             for op in ("sub", "add"):
                 shifted = tidy(apply(op, exponent, ONE))
-                told = (
-                    f"the exponent of {quoted(place.node)} should be {quoted(shifted)}"
-                )
+                told = f"the exponent of {quotation(place.node)} should be {quotation(shifted)}"
                 yield told, apply("pow", base, shifted)
     yield from _rewritten(_POWERS, place.node)
 
@@ -376,7 +376,7 @@ def name_for_name(place: Place) -> Forms:
         return
     for ref in place.refs if place.around or varies(place.meant) else ():
         if ref != place.node:
-            yield f"{quoted(place.node)} should be {quoted(ref)}", ref
+            yield f"{quotation(place.node)} should be {quotation(ref)}", ref
 
 
 @cache
@@ -398,7 +398,7 @@ def functions(place: Place) -> Forms:
     for op in _functions():
         form = apply(op, arg)
         if form != place.node:
-            yield f"{quoted(place.node)} should be {quoted(form)}", form
+            yield f"{quotation(place.node)} should be {quotation(form)}", form
 
 
 def numbers(scene: Scene) -> Iterator[Guess]:
@@ -425,8 +425,8 @@ def _the_number(place: Place) -> Expr | None:
 def _number_told(place: Place, meant: Expr) -> str:
     text, power = number_text(meant), place.parent
     if isinstance(power, Apply) and power.op == "pow" and power.args[1] == place.node:
-        return f"the exponent of {quoted(power)} should be {text}"
-    shown = quoted(place.node)
+        return f"the exponent of {quotation(power)} should be {text}"
+    shown = quotation(place.node)
     if isinstance(meant, Const):
         return f"the constant {shown} should be {text}"
     return f"{shown} should be `{text}`"
@@ -439,24 +439,24 @@ def condition(scene: Scene) -> Iterator[Guess]:
     """Every point has the value of the wrong branch."""
     for place in scene.places:
         node = place.node
-        wanted = _wanted(place) if place.around is None else {}
+        wanted = _required_branches(place) if place.around is None else {}
         if not wanted or not isinstance(node, Select):
             continue
-        shown = quoted(node.condition)
+        shown = quotation(node.condition)
         for old, new in _conditions(place, node.condition):
             changed = everywhere(node.condition, old, new)
             # A branch that is always taken needs no condition.
             sides = [truth(value) for value in place.scene.columns(changed)[0]]
             is_choice = any(s is True for s in sides) and any(s is False for s in sides)
             if is_choice and all(sides[row] is side for row, side in wanted.items()):
-                told = f"{quoted(old)} should be {quoted(new)} in the condition {shown}"
+                told = f"{quotation(old)} should be {quotation(new)} in the condition {shown}"
                 whole = Select(changed, node.then, node.other)
                 yield Guess(told, place, whole, part=old.span)
         told = f"the condition {shown} takes the wrong branch"
         yield Guess(told, place, part=node.condition.span)
 
 
-def _wanted(place: Place) -> dict[int, bool]:
+def _required_branches(place: Place) -> dict[int, bool]:
     """The branch required at each point where they differ; empty if neither fits."""
     if not isinstance(place.node, Select):
         return {}

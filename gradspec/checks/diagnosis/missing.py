@@ -21,7 +21,7 @@ from gradspec.checks.diagnosis.places import (
     is_short,
     number_text,
     plain,
-    quoted,
+    quotation,
 )
 from gradspec.checks.instances import Instance
 from gradspec.derive.chain import plus, times
@@ -68,14 +68,14 @@ def numeric_factor(scene: Scene) -> Iterator[Guess]:
             if value is not None and value != ONE and value not in statics:
                 told = f"the factor {number_text(value)} is missing in"
                 new = apply("mul", value, place.node)
-                yield Guess(f"{told} {quoted(place.node)}", place, new)
+                yield Guess(f"{told} {quotation(place.node)}", place, new)
 
 
 def contribution(scene: Scene) -> Iterator[Guess]:
     """A term of the derivative: one of the places where the input is used."""
     for term in _terms(scene.derived.value):
         if is_at_hand(term, scene.derived, scene.root.indices):
-            told = f"the term {quoted(term)} is missing"
+            told = f"the term {quotation(term)} is missing"
             yield Guess(told, scene.root, plus(scene.root.node, term))
 
 
@@ -131,9 +131,11 @@ def _factor_missing(place: Place, expr: Expr, values: Values) -> Guess | None:
     if scale is None:
         if not varies(place.factor) or _scale(place.inverse, values) != ONE:
             return None
-        return Guess(_divided(expr, place), place, apply("div", place.node, expr))
+        return Guess(
+            _missing_division(expr, place), place, apply("div", place.node, expr)
+        )
     lacking = times(scale, expr)
-    what, shown = "factor", quoted(lacking)
+    what, shown = "factor", quotation(lacking)
     if isinstance(lacking, Ref) and lacking.name in place.scene.upstream:
         what, shown = "upstream gradient", bare(lacking)
     told = f"the {what} {shown} is missing{_where(place)}"
@@ -146,25 +148,27 @@ def _term_missing(place: Place, expr: Expr, values: Values) -> Guess | None:
         return None
     lacking = tidy(times(scale, expr))
     new = plus(place.node, lacking)
-    told = f"the term {quoted(lacking)} is missing"
+    told = f"the term {quotation(lacking)} is missing"
     if not _is_term(place):
-        told = f"{told}: {quoted(place.node)} should be {quoted(new)}"
+        told = f"{told}: {quotation(place.node)} should be {quotation(new)}"
     return Guess(told, place, new)
 
 
-def _divided(by: Expr, place: Place) -> str:
+def _missing_division(by: Expr, place: Place) -> str:
     is_factor = any(
         node.op == "mul" and by in node.args
         for node in nodes(place.scene.texts[place.within].value)
         if isinstance(node, Apply)
     )
     if is_factor:
-        return f"{quoted(place.node)} is multiplied by {quoted(by)} once too often"
-    return f"the division by {quoted(by)} is missing{_where(place)}"
+        return (
+            f"{quotation(place.node)} is multiplied by {quotation(by)} once too often"
+        )
+    return f"the division by {quotation(by)} is missing{_where(place)}"
 
 
 def _where(place: Place) -> str:
-    return "" if place is place.scene.root else f" in {quoted(place.node)}"
+    return "" if place is place.scene.root else f" in {quotation(place.node)}"
 
 
 def _pool(place: Place) -> Iterator[tuple[Expr, Values]]:
@@ -208,9 +212,9 @@ def missing_inside(place: Place) -> Forms:
     sizes: Iterator[Expr] = map(Size, axis_names(place.scene.rule))
     values: Iterator[Expr] = place.refs
     for factor in (*values, *sizes, const(2)):
-        told = f"the factor {quoted(factor)} is missing in {quoted(place.node)}"
+        told = f"the factor {quotation(factor)} is missing in {quotation(place.node)}"
         yield told, apply("mul", place.node, factor)
-        yield _divided(factor, place), apply("div", place.node, factor)
+        yield _missing_division(factor, place), apply("div", place.node, factor)
 
 
 # --- the forward -------------------------------------------------------------------------
@@ -247,7 +251,7 @@ def relative(scene: Scene) -> Iterator[Guess]:
         for node in nodes(let.value) if is_short(let.value) else ():
             if names(node):
                 forms = (
-                    *_unclamped(node),
+                    *_unclamped_forms(node),
                     *_similar_calls(node),
                     *_kin(scene, let, node),
                 )
@@ -268,26 +272,28 @@ def _with_forward(scene: Scene, changed: Let) -> Instead:
     rule = replace(scene.rule, forward=lets)
 
     @cache
-    def derived(here: Instance) -> Mapping[str, Expr]:
+    def derive_at(here: Instance) -> Mapping[str, Expr]:
         scene.spend(_DERIVATION)
         made = unroll(rule, here.sizes, here.integers)
         return Instance(rule, made.rule, here.sizes, here.integers).derived
 
     def instead(view: View) -> Expr:
-        return derived(view.instance).get(view.of(scene.input), _UNDEFINED)
+        return derive_at(view.instance).get(view.of(scene.input), _UNDEFINED)
 
     return instead
 
 
-def _unclamped(node: Expr) -> Forms:
-    told = f"the forward has {quoted(node)}, but the gradient goes through as if"
-    branches = (node.then, node.other) if isinstance(node, Select) else clamped(node)
+def _unclamped_forms(node: Expr) -> Forms:
+    told = f"the forward has {quotation(node)}, but the gradient goes through as if"
+    branches = (
+        (node.then, node.other) if isinstance(node, Select) else clamp_operands(node)
+    )
     for part in branches:
         if names(part):
-            yield f"{told} it were {quoted(part)}", part
+            yield f"{told} it were {quotation(part)}", part
 
 
-def clamped(node: Expr) -> tuple[Expr, ...]:
+def clamp_operands(node: Expr) -> tuple[Expr, ...]:
     """The operands that a piecewise primitive may give."""
     is_piecewise = isinstance(node, Apply) and primitive(node.op).is_piecewise
     return node.args[:2] if isinstance(node, Apply) and is_piecewise else ()
@@ -301,7 +307,7 @@ def _similar_calls(node: Expr) -> Forms:
         case Apply(op="pow" | "sub" | "div" | "atan2" as op, args=(left, right)):
             forms.append(apply(op, right, left))
     for new in forms:
-        told = f"it is the derivative with {quoted(new)} in the place of {quoted(node)}"
+        told = f"it is the derivative with {quotation(new)} in the place of {quotation(node)}"
         yield told, new
 
 

@@ -43,12 +43,12 @@ from gradspec.ir.walk import children, expand, nodes, size, transform, with_chil
 from gradspec.primitives.balls import truth
 from gradspec.primitives.lookup import primitive
 from gradspec.source import Span
-from gradspec.symbolic.enclose import UNDEFINED, defined, program
+from gradspec.symbolic.enclose import UNDEFINED, is_defined, program
 from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.recognise import (
     PRECISION,
     Values,
-    combined,
+    combine_rows,
     is_invertible,
     narrow,
     operands,
@@ -95,7 +95,7 @@ class View:
     expansion: Expansion
     env: Mapping[str, int]
 
-    def closed(self, expr: Expr) -> Expr:
+    def close(self, expr: Expr) -> Expr:
         """``expr`` at these indices, in the names of the points."""
         if self.instance.written.is_elementwise:
             return expr
@@ -144,7 +144,7 @@ class Place:
 
     @cached_property
     def term(self) -> Values:
-        return combined(operator.sub, self.meant, self.now)
+        return combine_rows(operator.sub, self.meant, self.now)
 
     @property
     def is_short(self) -> bool:
@@ -157,7 +157,7 @@ class Place:
         if self.around is not None:
             whole = put(self.around.node, self.node, new)
             return whole is not None and self.around.fits(whole)
-        return self.scene.are(self.meant, partial(View.closed, expr=new))
+        return self.scene.are(self.meant, partial(View.close, expr=new))
 
 
 class Scene:
@@ -180,7 +180,7 @@ class Scene:
     def _views(self, points: Mapping[Instance, tuple[Point, ...]]) -> Iterator[View]:
         for instance, some in points.items():
             made = expansion(self.rule, instance.sizes, instance.integers)
-            bound = tuple(_bound(instance, point) for point in some)
+            bound = tuple(_bind(instance, point) for point in some)
             for index in places(self.axes[self.input], instance.sizes):
                 env = dict(zip(self.entry.indices, index, strict=True))
                 yield View(instance, index, bound, made, env)
@@ -209,7 +209,7 @@ class Scene:
         except Underivable:
             return Let("", (), ZERO)
         pairs = zip(found.indices, self.entry.indices, strict=True)
-        return replace(self.text, value=renamed(found.value, dict(pairs)))
+        return replace(self.text, value=rename_indices(found.value, dict(pairs)))
 
     @property
     def root(self) -> Place:
@@ -225,7 +225,7 @@ class Scene:
         """The values as they are."""
         rows: list[tuple[Any, ...]] = []
         for view in self.views:
-            closed = [view.closed(expr) for expr in exprs]
+            closed = [view.close(expr) for expr in exprs]
             self.spend((size(closed[0]) + len(exprs)) * len(view.points))
             compiled = program(*closed)
             rows += [compiled.run(point, PRECISION) for point in view.points]
@@ -254,7 +254,7 @@ class Scene:
                     continue
                 self.spend(steps)
                 held = compiled.run(point, PRECISION)[0]
-                if not defined(held) or not held.overlaps(value):
+                if not is_defined(held) or not held.overlaps(value):
                     return False
                 count += narrow(held) is not None
         return count >= 3
@@ -321,7 +321,7 @@ class Scene:
         return frozenset(name for name in lets - outputs if uses[name] == 1)
 
 
-def _bound(instance: Instance, point: Point) -> Point:
+def _bind(instance: Instance, point: Point) -> Point:
     """A point with the values of all names of the rule."""
     bound, rule = _Bound(point), instance.rule
     for variable, entry in rule.entries:
@@ -421,14 +421,14 @@ class Guess:
 _LONGEST = 80  # characters of a term that help a reader
 
 
-def quoted(expr: Expr) -> str:
+def quotation(expr: Expr) -> str:
     """The expression as an author would write it, in backquotes."""
     text = as_written(tidy(expr))
     return f"`{text}`" if len(text) <= _LONGEST else "a term of it"
 
 
 def bare(expr: Expr) -> str:
-    return quoted(expr).strip("`")
+    return quotation(expr).strip("`")
 
 
 def number_text(expr: Expr) -> str:
@@ -486,7 +486,7 @@ def everywhere(text: Expr, old: Expr, new: Expr) -> Expr:
     return transform(text, lambda node: new if node == old else node)
 
 
-def renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
+def rename_indices(expr: Expr, names: Mapping[str, str]) -> Expr:
     """Free indices renamed; a bound one that is in the way takes the old name."""
     names = {old: new for old, new in names.items() if old != new}
     if not names:

@@ -17,7 +17,7 @@ from gradspec.checks.boundaries import (
 )
 from gradspec.checks.breaks import Break
 from gradspec.checks.diagnosis.hypotheses import likely_causes
-from gradspec.checks.diagnosis.places import Guess, plain, put, renamed
+from gradspec.checks.diagnosis.places import Guess, plain, put, rename_indices
 from gradspec.checks.evidence import Claim, is_rounding
 from gradspec.checks.instances import (
     Instance,
@@ -41,7 +41,7 @@ from gradspec.symbolic.compare import (
     distinct_texts,
     short_number,
 )
-from gradspec.symbolic.gather import gathered
+from gradspec.symbolic.gather import factored_fraction
 
 _LONGEST = 160
 """Characters beyond which a suggested line is not readable."""
@@ -100,13 +100,13 @@ class Witness:
             return f"{name} = {_rows(integers[name])}"
         if not any(element(name, i) in used for i in places(axes, sizes)):
             return ""
-        return f"{name} = {self._nested(name, axes, ())}"
+        return f"{name} = {self._nested_text(name, axes, ())}"
 
-    def _nested(self, name: str, axes: Axes, index: Index) -> str:
+    def _nested_text(self, name: str, axes: Axes, index: Index) -> str:
         if not axes:
             return short_number(self.point[element(name, index)])
         count = extent(axes[0], self.instance.sizes)
-        rows = (self._nested(name, axes[1:], (*index, k)) for k in range(count))
+        rows = (self._nested_text(name, axes[1:], (*index, k)) for k in range(count))
         return f"[{', '.join(rows)}]"
 
 
@@ -119,7 +119,7 @@ def _rows(value: Nested) -> str:
 # --- refuted -----------------------------------------------------------------------------
 
 
-def refuted(witness: Witness, instances: tuple[Instance, ...]) -> Diagnostic:
+def refutation(witness: Witness, instances: tuple[Instance, ...]) -> Diagnostic:
     """The error for a wrong cotangent, with a cause that holds at all of the
     instances."""
     claim, seen, rule = witness.claim, witness.seen, witness.rule
@@ -266,7 +266,7 @@ def outside(witness: Witness) -> Diagnostic:
     return _outside_slopes(witness.claim, len(slopes) == 1, gives, " and ".join(slopes))
 
 
-def broken(claim: Claim, met: tuple[Break, ...]) -> Diagnostic | None:
+def break_error(claim: Claim, met: tuple[Break, ...]) -> Diagnostic | None:
     """A diagnostic for a gradient that is wrong at a break, for the first one, with the
     upstream gradient 1."""
     seen = fault(claim.instance, claim.input, claim.entry, met)
@@ -352,7 +352,7 @@ def _lines(
     except Underivable:
         return
     own = dict(zip(derived.indices, entry.indices, strict=True))
-    value = renamed(derived.value, own)
+    value = rename_indices(derived.value, own)
     forms = (value, *_forms(rule, tidy(value)))
     form = shortest(rule, name.removeprefix("d"), forms, as_written)
     notes = [(fix.note, fix.guilty) for fix in likely]
@@ -370,7 +370,7 @@ def _forms(rule: Rule, derived: Expr) -> tuple[Expr, ...]:
     for name in rule.cotangents:
         if name in names(derived):
             factor = coefficient(derived, name, upstream)
-            total = plus(total, times(Ref(name), gathered(factor) or factor))
+            total = plus(total, times(Ref(name), factored_fraction(factor) or factor))
     return (derived, tidy(total))
 
 

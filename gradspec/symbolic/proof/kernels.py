@@ -29,11 +29,11 @@ def _cos_sin(normal: Normal, angle: Frac) -> Pair:
     """Cosine and sine by the addition theorems, term after term."""
     total = (normal.ring.const(1), normal.ring.const(0))
     for unit, scale in normal.terms(angle):
-        total = _joined(normal, total, _turn(normal, unit, scale))
+        total = _join(normal, total, _turn(normal, unit, scale))
     return total
 
 
-def _joined(normal: Normal, a: Pair, b: Pair) -> Pair:
+def _join(normal: Normal, a: Pair, b: Pair) -> Pair:
     ring = normal.ring
     return (
         ring.sub(ring.mul(a[0], b[0]), ring.mul(a[1], b[1])),
@@ -57,7 +57,7 @@ def _turn(normal: Normal, unit: Frac, scale: Fraction) -> Pair:
     one = known or _kernels(normal, unit, step)
     total = (normal.ring.const(1), normal.ring.const(0))
     for _ in range(abs(times)):
-        total = _joined(normal, total, one)
+        total = _join(normal, total, one)
     return total if times > 0 else (total[0], normal.ring.neg(total[1]))
 
 
@@ -173,8 +173,8 @@ def _arc_tangent(normal: Normal, u: Frac) -> Frac:
     if plain is not None:
         return plain
     limit = ring.found.get(("function", "atan", u.key))
-    for number, (known, angle) in enumerate(_known(normal, limit)):
-        related = _related(normal, u, known, angle, number, limit)
+    for number, (known, angle) in enumerate(_known_arcs(normal, limit)):
+        related = _relate(normal, u, known, angle, number, limit)
         if related is not None:
             return related
     return normal.opaque("atan", (u,))
@@ -206,7 +206,7 @@ def _undone(normal: Normal, u: Frac) -> Frac | None:
     return None
 
 
-def _known(normal: Normal, limit: int | None) -> Iterator[tuple[Frac, Frac]]:
+def _known_arcs(normal: Normal, limit: int | None) -> Iterator[tuple[Frac, Frac]]:
     """The arc tangents that there are: tangents and angles, oldest first."""
     ring = normal.ring
     found = [key for key in ring.keys[:limit] if key[:2] == ("function", "atan")]
@@ -215,7 +215,7 @@ def _known(normal: Normal, limit: int | None) -> Iterator[tuple[Frac, Frac]]:
         yield tangent, ring.whole(ring.gens[ring.found[key]])
 
 
-def _related(
+def _relate(
     normal: Normal,
     u: Frac,
     known: Frac,
@@ -226,15 +226,15 @@ def _related(
     ring = normal.ring
     if _is_inverse(normal, u, known):
         return ring.sub(_turns(normal, _HALF * normal.sign(known)), angle)
-    half = _halved(normal, u, known, angle)
+    half = _half(normal, u, known, angle)
     if half is not None:
         return half
-    others = [*list(_known(normal, limit))[: number + 1]]
+    others = [*list(_known_arcs(normal, limit))[: number + 1]]
     others.append((ring.const(1), _turns(normal, _QUARTER)))
     for tangent, arc in others:
         for sign in (1, -1):
             turned = tangent if sign > 0 else ring.neg(tangent)
-            total = _added(normal, u, known, turned)
+            total = _arc_sum(normal, u, known, turned)
             if total is not None:
                 both = ring.add(angle, arc if sign > 0 else ring.neg(arc))
                 return total(both)
@@ -246,7 +246,7 @@ def _is_inverse(normal: Normal, u: Frac, v: Frac) -> bool:
     return ring.sub(ring.mul(u, v), ring.const(1)).is_zero
 
 
-def _halved(normal: Normal, u: Frac, v: Frac, angle: Frac) -> Frac | None:
+def _half(normal: Normal, u: Frac, v: Frac, angle: Frac) -> Frac | None:
     """``atan(u)`` where ``v`` is the tangent of twice the angle, or its inverse."""
     ring = normal.ring
     rest = ring.sub(ring.const(1), ring.mul(u, u))
@@ -281,7 +281,7 @@ class _Sum:
         return angle if self.sign > 0 else ring.neg(angle)
 
 
-def _added(normal: Normal, u: Frac, v: Frac, w: Frac) -> _Sum | None:
+def _arc_sum(normal: Normal, u: Frac, v: Frac, w: Frac) -> _Sum | None:
     """Not None if ``u`` is the tangent of the sum, up to its sign, or the inverse of
     it."""
     ring = normal.ring
@@ -380,8 +380,8 @@ def _related_gamma(normal: Normal, op: str, parts: tuple[Frac, ...]) -> Frac:
     own = ("function", op, *(part.key for part in parts))
     known = dict(_arguments_of(normal, op, order, normal.ring.found.get(own)))
     for found in (
-        _reflected(normal, op, order, argument, known),
-        _duplicated(normal, op, order, argument, known),
+        _by_reflection(normal, op, order, argument, known),
+        _by_duplication(normal, op, order, argument, known),
     ):
         if found is not None:
             return found
@@ -410,7 +410,7 @@ def _order(order: tuple[Frac, ...]) -> int | None:
     return int(m.num.leading_coefficient()) if is_number else None
 
 
-def _reflected(
+def _by_reflection(
     normal: Normal,
     op: str,
     order: tuple[Frac, ...],
@@ -462,7 +462,7 @@ def _cotangent_slope(normal: Normal, m: int, argument: Frac) -> Frac:
     return ring.mul(ring.power(normal.pi(), m + 1), total)
 
 
-def _duplicated(
+def _by_duplication(
     normal: Normal,
     op: str,
     order: tuple[Frac, ...],
@@ -530,9 +530,9 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "ge": _comparison(1, 0),
     "eq": _comparison(0),
     "ne": _comparison(-1, 1),
-    "and": lambda n, a, b: n.decided(a) and n.decided(b),
-    "or": lambda n, a, b: n.decided(a) or n.decided(b),
-    "not": lambda n, a: not n.decided(a),
+    "and": lambda n, a, b: n.truth_of(a) and n.truth_of(b),
+    "or": lambda n, a, b: n.truth_of(a) or n.truth_of(b),
+    "not": lambda n, a: not n.truth_of(a),
     "add": lambda n, a, b: n.ring.add(a, b),
     "sub": lambda n, a, b: n.ring.sub(a, b),
     "mul": lambda n, a, b: n.ring.mul(a, b),

@@ -92,7 +92,7 @@ class Normal:
             seen.add(node.key)
             yield node
             if isinstance(node, Select):
-                is_true = self.decided(self.of(elementary(node.condition)))
+                is_true = self.truth_of(self.of(elementary(node.condition)))
                 todo.append(node.then if is_true else node.other)
             else:
                 todo += reversed(node.below)
@@ -112,7 +112,7 @@ class Normal:
             return lambda part: self.step_function(op, part)
         return lambda *parts: self.opaque(op, parts)
 
-    def decided(self, condition: Any) -> bool:
+    def truth_of(self, condition: Any) -> bool:
         return condition if isinstance(condition, bool) else self.order(condition) != 0
 
     def select(self, condition: Any, then: Any, other: Any) -> Any:
@@ -230,7 +230,7 @@ class Normal:
         self, value: Frac
     ) -> tuple[Fraction, list[tuple[Poly, int]], list[tuple[Poly, int]]]:
         """A number, the factors of known sign (turned positive), and the others."""
-        number, parts = self._factored(value)
+        number, parts = self._factor(value)
         known: list[tuple[Poly, int]] = []
         unknown: list[tuple[Poly, int]] = []
         for poly, exponent in parts:
@@ -243,7 +243,7 @@ class Normal:
             known.append((poly if sign > 0 else -poly, exponent))
         return number, known, unknown
 
-    def _factored(self, value: Frac) -> tuple[Fraction, list[tuple[Poly, int]]]:
+    def _factor(self, value: Frac) -> tuple[Fraction, list[tuple[Poly, int]]]:
         number, above = self._split_up(value.num)
         divisor, below = self._split_up(value.den)
         parts = [*above, *((poly, -exponent) for poly, exponent in below)]

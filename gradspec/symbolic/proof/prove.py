@@ -31,7 +31,7 @@ from gradspec.ir.expr import ZERO, Apply, Const, Expr, Key, Ref, Select
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import deep, expand, names, nodes, substitute
 from gradspec.primitives.lookup import elementary, formula, is_primitive, primitive
-from gradspec.symbolic.breaks import RELATIONS, bounds, conjuncts, tightened
+from gradspec.symbolic.breaks import RELATIONS, bounds, conjuncts, tighten
 from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.proof.kernels import OPERATIONS
 from gradspec.symbolic.proof.normal import Empty, Normal, Refine, Split
@@ -121,7 +121,7 @@ class Region:
         twin.is_border = True
         twin.facts.by_nature = self.facts.by_nature
         twin.normal.values = {
-            known: _replaced(self.ring, earlier, name, value)
+            known: _replace(self.ring, earlier, name, value)
             for known, earlier in self.normal.values.items()
         } | {name: value}
         twin.normal.whole = self.normal.whole
@@ -182,7 +182,7 @@ class _ByRegions:
         ring = Ring(self.effort, self.variables)
         region = Region(ring, Facts(ring), steps)
         region.normal.whole = self.whole
-        assumes = tightened(assumes)
+        assumes = tighten(assumes)
         for equation in _equations(assumes):
             gap = _normal_form(region, equation)
             narrowed = None if gap is None else region.border(gap.num)
@@ -362,7 +362,7 @@ class Exclusion(_ByRegions):
     def _holds_on(self, region: Region) -> bool:
         normal = region.normal
         return any(
-            normal.decided(normal.of(condition)) is not truth
+            normal.truth_of(normal.of(condition)) is not truth
             for condition, truth in self.conditions
         )
 
@@ -403,7 +403,7 @@ def _holds(normal: Normal, condition: Expr, grounds: frozenset[str]) -> bool:
             _, _, unknown = normal.signed_factors(gap)
             return all(str(poly) in grounds for poly, _ in unknown)
         case _:
-            return normal.decided(normal.of(elementary(condition)))
+            return normal.truth_of(normal.of(elementary(condition)))
 
 
 def _normal_form(region: Region, expr: Expr) -> Frac | None:
@@ -478,7 +478,7 @@ def _solve(ring: Ring, poly: Poly) -> tuple[str, Frac] | None:
     return None
 
 
-def _replaced(ring: Ring, expr: Frac, name: str, value: Frac) -> Frac:
+def _replace(ring: Ring, expr: Frac, name: str, value: Frac) -> Frac:
     """A fraction with a variable replaced by a polynomial (`_solve` gives no other)."""
     above, below = (_put(ring, part, name, value) for part in (expr.num, expr.den))
     return ring.normal(above, below)

@@ -76,8 +76,8 @@ class Setting(setting.Setting):
         runtime = runtime_of(module)
 
         def applied(core: Any, tensors: Any, precision: Any, _is_linear: bool) -> Any:
-            results, _ = core(*runtime._widened(tensors, precision))
-            wide = runtime._widened(tensors, precision)
+            results, _ = core(*runtime._widen(tensors, precision))
+            wide = runtime._widen(tensors, precision)
             types = {x.dtype for w, x in zip(wide, tensors, strict=True) if w is not x}
             outputs = results if isinstance(results, tuple) else (results,)
             for dtype in types:
@@ -85,7 +85,7 @@ class Setting(setting.Setting):
                 outputs = tuple(cast(y) if y.dtype.is_floating else y for y in outputs)
             return outputs if isinstance(results, tuple) else outputs[0]
 
-        runtime._applied = applied
+        runtime._apply = applied
         return module
 
     @staticmethod
