@@ -36,7 +36,7 @@ from gradspec.plan.arrays import (
 )
 from gradspec.plan.axes import size_of
 from gradspec.plan.closing import Closed, NotEmitted
-from gradspec.plan.extents import Extents, extents_of
+from gradspec.plan.extents import Extent, Extents, extents_of
 from gradspec.plan.operations import ONE, ZERO, operation, rebuilt, with_values
 from gradspec.plan.plan import Assign, Gradient, RulePlan, Term
 from gradspec.plan.rewrites import batches, parted
@@ -285,20 +285,41 @@ def _without(expr: Expr, gone: set[str], extents: Extents) -> Expr:
     """
     done: dict[Expr, Expr] = dict.fromkeys(map(Name, gone), ZERO)
     for node in nodes(expr) if gone else ():
-        values = _values_in(node)
-        parts = (*(done[v] for v in values), *children(node)[len(values) :])
+        if gone.isdisjoint(names(node)):
+            continue
+        parts = tuple(done.get(part, part) for part in children(node))
         terms, factors = (
-            [done[part] for part in parts_of(node)] for parts_of in (_terms, _factors)
+            [done.get(part, part) for part in parts_of(node)]
+            for parts_of in (_terms, _factors)
         )
         is_zero = terms and all(map(_is_zero, terms))
-        if ZERO in factors or is_zero or (_is_zero(node) and gone & {*names(node)}):
+        if ZERO in factors or is_zero or _is_zero(node):
             done[node] = ZERO
+        elif (
+            isinstance(node, Op)
+            and node.primitive == BROADCAST_LIKE
+            and parts[1] == ZERO
+        ):
+            done[node] = parts[0]
         elif node not in done:
             if isinstance(node, RankedNode) and not terms:
                 pairs = zip(parts, children(node), strict=True)
                 parts = tuple(extents.in_full(p, extents.of(c).sizes) for p, c in pairs)
+            elif isinstance(node, Where) and _is_choice_of_arrays(node, extents):
+                condition, then, other = parts
+                parts = condition, _in_shape(then, other), _in_shape(other, then)
             done[node] = rebuilt(node, parts)
     return done.get(expr, expr)
+
+
+def _is_choice_of_arrays(node: Where, extents: Extents) -> bool:
+    """True if a number may choose between arrays with core axes."""
+    return extents.of(node.condition) == Extent() and bool(extents.of(node).sizes)
+
+
+def _in_shape(value: Expr, other: Expr) -> Expr:
+    """A 0 in the shape of the other branch."""
+    return Op(BROADCAST_LIKE, (ZERO, other)) if value == ZERO else value
 
 
 # --- outputs in full ------------------------------------------------------------------

@@ -41,6 +41,15 @@ rule chosen(x[..., n], w[..., n], k: static int = 2) -> (y[..., n, n], o[...]):
 rule chosen_whole(x[..., n], w[..., n], k: static int = 2) -> (y[..., n], o[...]):
     y[i] = x[i] * (sum(w[j] for j) if k > 2 else w[i])
     o = sum(w[i]**2 for i) if k > 1 else 0
+
+rule chosen_peak(x[..., n], w[..., n, m], k: static int = 2) -> (y[..., m], o[..., n, m]):
+    y[i] = x[0]
+    o[i, j] = max(w[i, l] * (w[i, j] if k == 2 else max(x[p] for p)) for l)
+
+rule chosen_output(x[..., n, m], w[n], k: static int = 2) -> (y[..., m], o[..., m]):
+    y[j] = (sum(x[i, j] * w[i] for i) if k > 2 else 0)
+    o[j] = (sum(x[i, j] * w[i] for i) if k <= 2 else 0)
+    dx[i, j] = (dy[j] if k > 2 else do[j]) * w[i]
 """
 
 
@@ -68,6 +77,17 @@ REFERENCES = {
         ((2, 3), (3,)),
     ),
     "chosen_whole": (lambda x, w: (x * w, (w * w).sum(-1)), ((4, 1, 3), (2, 3))),
+    "chosen_peak": (
+        lambda x, w: (
+            x[..., :1].expand(2, 4),
+            (w[..., None] * w[..., None, :]).amax(-1),
+        ),
+        ((2, 3), (2, 3, 4)),
+    ),
+    "chosen_output": (
+        lambda x, w: (0 * x.sum(-2), (x * w[:, None]).sum(-2)),
+        ((2, 3, 4), (3,)),
+    ),
 }
 
 
@@ -88,6 +108,19 @@ def test_gradients_are_those_of_autograd(name: str) -> None:
     assert all(np.allclose(v, o.detach()) for v, o in zip(values, outputs, strict=True))
     gradients = pullback(*(u.numpy() for u in upstream))
     assert all(np.allclose(g, t) for g, t in zip(gradients, expected, strict=True))
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("used", [0, 1])
+def test_one_output_alone_has_an_upstream_gradient(k: int, used: int) -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.ones((2, 3, 4), requires_grad=True)
+    w = torch.arange(3.0)
+    outputs = module_of(RULES, "torch").chosen_output(x, w, k=k)
+    (dx,) = torch.autograd.grad(outputs[used].sum(), x)
+    counts = used == (k <= 2)
+    assert torch.equal(dx, counts * w[:, None].expand(2, 3, 4))
 
 
 @by_target
