@@ -39,6 +39,7 @@ from gradspec.derive.simplify import (
 )
 from gradspec.derive.vjp import cotangents, is_crooked, own_backward
 from gradspec.ir.expr import (
+    EXTREMA,
     ONE,
     ZERO,
     Apply,
@@ -127,9 +128,18 @@ class Values:
         backward is no factor."""
         parts = tuple(self._with_names(child) for child in children(expr))
         made = with_children(expr, parts)
+        if isinstance(made, Reduce) and made.op in EXTREMA:
+            made = self._with_named_body(made)
         if isinstance(made, Reduce) or is_crooked_call(made):
             return self._named(made)
         return made
+
+    def _with_named_body(self, node: Reduce) -> Reduce:
+        """The node whose body is a name, too: what is compared with an extremum must be
+        computed as it is under it, or rounds otherwise, and no element attains it."""
+        if isinstance(node.body, Ref | Const):
+            return node
+        return Reduce(node.op, node.bounds, self._named(node.body), node.where)
 
     def _named(self, node: Expr) -> Expr:
         outer = node.free

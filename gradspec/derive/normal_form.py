@@ -27,6 +27,7 @@ from gradspec.derive.scopes import (
 )
 from gradspec.derive.simplify import is_index
 from gradspec.ir.expr import (
+    EXTREMA,
     ONE,
     ZERO,
     Apply,
@@ -338,7 +339,7 @@ class Normal:
                 return single(self._other(node, where))
 
     def _other(self, node: Reduce, where: Poly | None) -> Expr:
-        if node.op in ("max", "min", "peak") and where is None:
+        if node.op in EXTREMA and where is None:
             used = self.form(node.body).free
             if not any(b.index in used for b in node.bounds):
                 return self.form(node.body)

@@ -237,6 +237,10 @@ class Bound:
     axis: str | int
 
 
+EXTREMA = frozenset(("max", "min", "peak"))
+"""Reductions that pick an element."""
+
+
 class Reduce(_Node):
     """``op`` over ``bounds``; op is one of ``sum mean prod max min logsumexp`` or
     ``peak``.

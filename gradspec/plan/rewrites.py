@@ -270,13 +270,25 @@ def at_positions(expr: ir.Expr, index: str, axis: int) -> tuple[ir.Expr, ...]:
 def regrouped(expr: ir.Expr, tensors: frozenset[str]) -> ir.Expr:
     """``expr`` with its products so bracketed; ``tensors`` are the names of tensors."""
     uses = Counter(child for node in walk.nodes(expr) for child in walk.children(node))
+    exact = {n for top in filter(_is_exact, walk.nodes(expr)) for n in walk.nodes(top)}
     done: dict[ir.Expr, ir.Expr] = {}
     for node in walk.nodes(expr):
         parts = tuple(done[child] for child in walk.children(node))
         made = walk.with_children(node, parts)
-        alone = not parts or uses[walk.children(node)[0]] == 1
+        alone = node not in exact and (not parts or uses[walk.children(node)[0]] == 1)
         done[node] = _bracketed(made, tensors) if alone else made
     return done[expr]
+
+
+def _is_exact(node: ir.Expr) -> bool:
+    """True for an extremum and for a comparison with it: an element attains it only if
+    it rounds alike on both sides, however often it is used on either.
+    """
+    match node:
+        case ir.Reduce(op=op):
+            return op in ir.EXTREMA
+        case _:
+            return isinstance(node, ir.Apply) and node.op == "eq"
 
 
 def _bracketed(expr: ir.Expr, tensors: frozenset[str]) -> ir.Expr:

@@ -270,7 +270,7 @@ class Translation:
         absent = [self.sizes[bound] for bound in bounds if bound not in value.axes]
         if held:
             value = self.over(op, held, value)
-        if not absent or op in ("max", "min", "peak"):
+        if not absent or op in ir.EXTREMA:
             return value
         count = Value(reduce(lambda a, b: Op("mul", (a, b)), absent), is_number=True)
         if op == "prod":

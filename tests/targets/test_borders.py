@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -36,6 +38,43 @@ def test_a_maximum_has_its_gradient_where_it_is_reached(
         assert dx is not None
         reached = value == value.max(axis=-1, keepdims=True)
         np.testing.assert_array_equal(dx != 0, reached, err_msg=text)
+
+
+# What is compared with an extremum rounds as it does under it, also where a part of a
+# product is constant, and where a choice is decided in a part of a sum.
+ATTAINED = """
+rule alone(x[..., n], w[n]) -> y:
+    y = max(w[i] * 0.7 * min(x[0], x[1]) for i)
+
+rule beside(x[..., n], w[n]) -> y:
+    y = sum(max(w[i] * 0.3 * max(x[j], x[0]**2) for i) for j)
+
+rule decided(x[..., n], w[n]) -> y:
+    y = sum(min(w[p] / softplus(x[j - 1] if j > 0 else x[p]) for p) for j)
+
+rule decided_next(x[..., n], w[n]) -> y:
+    y = sum(max(w[p] * tanh(x[j + 1] if j + 1 < n else x[p]) / 3 for p) for j)
+"""
+
+
+@by_target
+@pytest.mark.parametrize("name", re.findall(r"rule (\w+)", ATTAINED))
+def test_an_extremum_is_attained_by_what_is_compared_with_it(
+    target: str, name: str
+) -> None:
+    random = np.random.default_rng(5)
+    x, w = random.uniform(0.2, 1.4, (40, 5)), random.uniform(0.2, 1.4, 5)
+    step = 1e-6 * random.normal(size=x.shape)
+    module = module_of(ATTAINED, target)
+    values = []
+    for moved in (x - step, x, x + step):
+        (y,), _ = called(target, module, name, [moved, w])
+        _, (dx, _) = called(target, module, name, [moved, w], [np.ones_like(y)])
+        values.append((y.reshape(40, -1).sum(-1), dx))
+    (below, _), (_, dx), (above, _) = values
+    assert dx is not None
+    slope = (dx * step).sum(-1)
+    np.testing.assert_allclose(slope, (above - below) / 2, rtol=1e-5, atol=1e-12)
 
 
 NAN, INF = np.nan, np.inf
