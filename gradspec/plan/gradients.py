@@ -202,9 +202,13 @@ def _not_linear(rule: Rule, name: str) -> str:
 
 
 def is_linear(plan: RulePlan) -> bool:
-    """True if every gradient is syntactically linear in the cotangents."""
+    """True if every gradient is syntactically linear in the cotangents, so that its
+    transpose is known: no 0 takes its shape from one.
+    """
     wholes = [g.whole for g in plan.gradients if g is not None]
-    return all(_is_linear_in(whole, plan.cotangents) for whole in wholes)
+    return all(
+        _is_linear_in(whole, plan.cotangents, with_shapes=True) for whole in wholes
+    )
 
 
 def linear_terms(
@@ -217,28 +221,38 @@ def linear_terms(
     return {u: _without(expr, {*used} - {u}, extents) for u in used}
 
 
-def _is_linear_in(expr: Expr, upstream: tuple[str, ...]) -> bool:
+def _is_linear_in(
+    expr: Expr, upstream: tuple[str, ...], *, with_shapes: bool = False
+) -> bool:
     """True if ``expr`` is linear by its syntax: sums, products and quotients with
-    factors free of cotangents, and choices whose condition is free of them.
+    factors free of cotangents, and choices whose condition is free of them; what gives
+    a 0 its shape counts ``with_shapes``.
     """
     known: dict[Expr, bool | None] = {}  # None: free of cotangents
     for node in nodes(expr):
-        parts = [known[child] for child in _values_in(node)]
+        operands = children(node) if with_shapes else _values_in(node)
+        parts = [known[child] for child in operands]
         if isinstance(node, Name) and node.id in upstream:
             known[node] = True
         elif all(part is None for part in parts):
             known[node] = None
         else:
-            known[node] = _is_linear(node, known)
+            known[node] = _is_linear(node, operands, known, with_shapes)
     return expr == ZERO or bool(known[expr])
 
 
-def _is_linear(node: Expr, known: Mapping[Expr, bool | None]) -> bool:
+def _is_linear(
+    node: Expr,
+    operands: tuple[Expr, ...],
+    known: Mapping[Expr, bool | None],
+    with_shapes: bool,
+) -> bool:
     if isinstance(node, Reduce) and node.op not in ("sum", "mean"):
         return False
     factors = [part for part in _factors(node) if known[part] is not None]
-    terms = [part for part in _terms(node) if not _is_zero(part)]
-    bound = [part for part in _values_in(node) if known[part] is not None]
+    is_zero = ZERO.__eq__ if with_shapes else _is_zero
+    terms = [part for part in _terms(node) if not is_zero(part)]
+    bound = [part for part in operands if known[part] is not None]
     if not {*bound} <= {*factors, *terms} or len(factors) > 1:
         return False
     return all(known[part] for part in (*factors, *terms))
