@@ -103,9 +103,9 @@ def test_many_rules_have_a_budget_each(tmp_path: Path) -> None:
 
 def test_a_worker_has_no_more_than_its_memory() -> None:
     program = (
-        "from gradspec.symbolic.limit import expendable, limited\n"
+        "from gradspec.symbolic.limit import expendable, run_limited\n"
         "expendable()\n"
-        "print(limited(9.0, lambda: len(bytearray(2 << 30))))"
+        "print(run_limited(9.0, lambda: len(bytearray(2 << 30))))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
