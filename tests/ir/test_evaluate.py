@@ -35,7 +35,7 @@ class Texts:
 
         return apply
 
-    def decided(self, condition: str) -> bool | None:
+    def truth_of(self, condition: str) -> bool | None:
         return None if self.unknown else "gt" in condition
 
     def select(self, condition: str, then: str, other: str) -> str:
