@@ -139,8 +139,10 @@ def _is_another(condition: Expr) -> bool:
             return False
 
 
-def unguarded_references(expr: Expr) -> frozenset[Expr]:
-    """The references that no choice guards."""
+def unguarded_references(expr: Expr, is_ordered: bool = True) -> frozenset[Expr]:
+    """The references that no choice guards. Unless conditions are ordered, each part of
+    ``a and b`` guards the other.
+    """
     found: set[Expr] = set()
     seen: set[tuple[Expr, bool]] = set()
     todo = [(expr, False)]
@@ -152,7 +154,8 @@ def unguarded_references(expr: Expr) -> frozenset[Expr]:
         if isinstance(node, Ref) and not guarded:
             found.add(node)
         for position, child in enumerate(children(node)):
-            todo.append((child, guarded or guards(node, position)))
+            is_part = not is_ordered and isinstance(node, Apply) and node.op == "and"
+            todo.append((child, guarded or is_part or guards(node, position)))
     return frozenset(found)
 
 

@@ -57,7 +57,11 @@ def array_of(
     value = spelled_out(_separate(value))
     value = regrouped(value, tensors)
     sizes = dict(zip(indices, map(size_of, axes), strict=True)) | _bound_sizes(value)
-    unguarded = frozenset[ir.Expr]() if is_guarded else walk.unguarded_references(value)
+    unguarded = (
+        frozenset[ir.Expr]()
+        if is_guarded
+        else walk.unguarded_references(value, is_ordered=not is_gradient)
+    )
     translation = Translation(
         view, types, like, tuple(indices), sizes, unguarded, held, sums.SUMMATIONS
     )

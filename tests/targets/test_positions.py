@@ -20,6 +20,13 @@ rule picked(x[..., n], t[...]: int) -> y:
 
 rule before(w[v], t[m]: int) -> y[m]:
     y[i] = w[t[i] - 1]
+
+rule paired(x[n], t[n]: int) -> y[n]:
+    z[i, j] = x[t[j]] + x[i]
+    y[i] = (z[i + 1, t[i]] if i + 1 < n else 1)
+
+rule chained(x[n], t[n]: int) -> y[n]:
+    y[i] = (x[t[t[i + 1]]] if i + 1 < n else 1)
 """
 
 VALUES = np.arange(400.0)
@@ -56,3 +63,22 @@ def test_outside_is_an_error(target: str) -> None:
     for t in (-1, 400):
         with pytest.raises(Exception, match=outside):
             called(target, rules, "picked", (VALUES, np.array(t)))
+
+
+@by_target
+@pytest.mark.parametrize(
+    ("name", "t", "steps"),
+    [
+        ("paired", [1, 2, 0, 9], [(0, 2), (0, 1), (1, 0), (1, 2), (2, 1), (2, 3)]),
+        ("chained", [9, 2, 3, 1], [(0, 3), (1, 1), (2, 2)]),
+    ],
+)
+def test_a_position_that_is_not_used_may_be_outside(
+    target: str, name: str, t: list[int], steps: list[tuple[int, int]]
+) -> None:
+    slopes = np.zeros((4, 4))
+    slopes[tuple(zip(*steps, strict=True))] = 1
+    x = np.array([1.0, 2.0, 4.0, 8.0])
+    (y,), (dx, _) = called(target, module_of(RULES, target), name, (x, np.array(t)))
+    np.testing.assert_array_equal(y, slopes @ x + [0, 0, 0, 1])
+    np.testing.assert_allclose(dx, cotangent(y) @ slopes, rtol=1e-15)
