@@ -23,7 +23,7 @@ _COMPARISONS = frozenset(("lt", "le", "gt", "ge", "eq", "ne"))
 _CHOICES = frozenset(
     row.name for row in rows() if row.is_piecewise and not row.symmetry
 )
-_LARGEST = 600  # nodes, locals put in
+_LARGEST = 600  # nodes of a value with its locals put in; a larger one keeps their names
 
 _Axes: TypeAlias = "dict[str, str | int]"
 
@@ -33,10 +33,8 @@ def with_comparands(rule: Rule) -> tuple[Rule, tuple[str, ...]]:
     values = {let.name: let for let in rule.forward}
     entries = [e for e in rule.backward if isinstance(e, Declared | Derived)]
     behind = [e.value for e in (*rule.backward_locals, *entries)]
-    wholes = [*behind, *(let.value for let in rule.forward)]
-    if any(weight(value, values) > _LARGEST for value in wholes):
-        return rule, ()
-    compared = [_whole(side, values) for value in behind for side in _comparands(value)]
+    sides = dict.fromkeys(side for value in behind for side in _comparands(value))
+    compared = [*dict.fromkeys(_whole(side, values) for side in sides)]
     kinds = (Kind.FLOAT, Kind.NOGRAD)
     floats = frozenset(i.name for i in rule.inputs if i.kind in kinds)
     made: list[Let] = []
@@ -119,6 +117,8 @@ def _reference(whole: Expr, lets: list[Let], values: Mapping[str, Let]) -> Expr 
 
 
 def _whole(expr: Expr, values: Mapping[str, Let]) -> Expr:
+    if weight(expr, values) > _LARGEST:
+        return expr
     return tidy(inline_lets(expr, values, Scope()))
 
 
