@@ -220,7 +220,8 @@ def _confirm(
 
 
 def _contrary(region: Reached, known: Instances, judged: Judgement) -> Judgement | None:
-    """What is against a claim in its regions: a point, or a region without one."""
+    """The judgement that refuses a claim for its regions: for a point at which it is
+    wrong, or for a region without a point; None if nothing is against it."""
     one = region.evidence
     if one.refuted is not None:
         return _refutation(one, one.refuted, known)
@@ -235,7 +236,8 @@ def _contrary(region: Reached, known: Instances, judged: Judgement) -> Judgement
 def _contrary_beyond(
     rule: Rule, variable: Input, known: Instances, judged: Judgement, budget: float
 ) -> Judgement | None:
-    """What is against elements at further sizes that are not proved."""
+    """The judgement that refuses a cotangent at further sizes, where an element is not
+    proved and differs or is not compared; None if nothing is against it."""
     proving, reaching, unseen = Effort.of(budget), Effort.of(budget), known.beyond[1]
     claims = (claim for one in known.further for claim in _claims(variable, one))
     for claim in claims if unseen is None else ():

@@ -49,7 +49,7 @@ def rows() -> tuple[Primitive, ...]:
 
 
 def spellings(target: str) -> dict[str, Spelling]:
-    """How a target of gradspec's says each primitive that it has."""
+    """The spellings by primitive of one of gradspec's own targets."""
     return {
         row.name: row.spellings[target] for row in rows() if target in row.spellings
     }

@@ -23,7 +23,9 @@ _COMPARISONS = frozenset(("lt", "le", "gt", "ge", "eq", "ne"))
 _CHOICES = frozenset(
     row.name for row in rows() if row.is_piecewise and not row.symmetry
 )
-_LARGEST = 600  # nodes of a value with its locals put in; a larger one keeps their names
+_LARGEST = (
+    600  # nodes of a value with its locals put in; a larger one keeps their names
+)
 
 _Axes: TypeAlias = "dict[str, str | int]"
 

@@ -167,7 +167,7 @@ def base_of_square(expr: Expr) -> Expr | None:
 
 
 def divisors(expr: Expr) -> Iterator[Expr]:
-    """What is below the line, and bases of powers that may be below it."""
+    """The divisors in an expression, and the bases of powers that may be divisors."""
     for node in nodes(expr):
         match node:
             case Apply(op="div", args=(_, below)):

@@ -146,8 +146,8 @@ class _Statement:
     def _needs_no_brackets(
         self, first: int, last: int, breaks: list[int], indent: int
     ) -> bool:
-        """Whether a value with one operator that binds least, which begins or ends with
-        brackets, fits when all its brackets are opened.
+        """True of a value with one operator that binds least, if it begins or ends with
+        brackets and fits when all its brackets are opened.
         """
         tokens, pairs = self._tokens, self._pairs(first, last)
         if not pairs or len(breaks) != 1 or tokens[breaks[0]].priority == _COMMA:
@@ -194,7 +194,7 @@ class _Statement:
         ]
 
     def _is_display(self, first: int) -> bool:
-        """Whether what starts here is the contents of a tuple, a list or a dictionary."""
+        """True if a tuple, a list or a dictionary has its first element here."""
         if first < 2 or self._tokens[first - 1].text not in _OPENING:
             return True  # a tuple that gets its brackets here
         return not _ends_operand(self._tokens[first - 2].text)

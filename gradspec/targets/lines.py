@@ -204,9 +204,8 @@ def residuals(program: Program, kept: list[str]) -> tuple[list[str], str]:
     """The parameters and the result of a method that gives the residuals."""
     given = [*program.arguments, *(o.name for o in program.outputs)]
     given += program.residual_locals
-    return [n if n in kept else f"_{n}" for n in given], tuple_items(
-        kept
-    ) if kept else "()"
+    parameters = [n if n in kept else f"_{n}" for n in given]
+    return parameters, tuple_items(kept) if kept else "()"
 
 
 def gradient(

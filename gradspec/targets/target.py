@@ -126,7 +126,8 @@ class Target(Protocol):
 
     @property
     def OPERATORS(self) -> Operators:
-        """What planning depends on, the spellings of primitives among it."""
+        """The facts about the target on which planning depends, with its spellings of
+        primitives."""
         ...
 
     @property

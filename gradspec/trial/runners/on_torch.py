@@ -253,7 +253,8 @@ def gradgradcheck(s: Setting) -> None:
 
 @feature("upstream gradients of other strides")
 def upstream_strides(s: Setting) -> Any:
-    """Of the outputs' shapes; they stay as they are."""
+    """Gradients with strided cotangents, which have the shapes of the outputs and stay
+    as they are."""
     leaves = s.leaves()
     pairs = zip(s.outputs(*leaves), map(strided, s.upstream), strict=True)
     outputs, given = zip(*((y, u) for y, u in pairs if y.requires_grad), strict=True)
