@@ -21,7 +21,7 @@ from gradspec.lower.lowering import lower
 from gradspec.lower.module import Function, LoweredModule
 from gradspec.mend import AGAIN, check_and_mend, keep_fixes_that_work
 from gradspec.options import Options
-from gradspec.plan.planning import plan_module, unsaved, widened
+from gradspec.plan.planning import plan_module, unsaved_warnings, widening_warnings
 from gradspec.source import Source
 from gradspec.stabilise import stabilise as search
 from gradspec.stabilise.explanation import loss_warnings, unfilled_holes
@@ -227,7 +227,7 @@ def _emit_modules(
 ) -> list[Outcome[Emitted]]:
     """One module per target."""
     plan = plan_module(source, rules)
-    told = unsaved(plan) + widened(plan)
+    told = unsaved_warnings(plan) + widening_warnings(plan)
     outcomes = []
     for target in options.targets:
         emitted = emit(plan, target, trace=options.trace, costs=options.report)

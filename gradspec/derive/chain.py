@@ -178,7 +178,7 @@ class _Sweeps:
         """Reverse accumulation within the nodes that ``root`` owns."""
         terms: dict[Expr, list[tuple[int, Expr]]] = {root: [(0, ONE)]}
         result: dict[Expr, list[tuple[int, Expr]]] = {}
-        for node in reversed(self._reached(root)):
+        for node in reversed(self._reached_nodes(root)):
             above = _sum(terms.get(node, []))
             if above == ZERO:
                 continue
@@ -196,7 +196,7 @@ class _Sweeps:
         found = {leaf: _sum(parts) for leaf, parts in result.items()}
         return {leaf: value for leaf, value in found.items() if value != ZERO}
 
-    def _reached(self, root: Expr) -> list[Expr]:
+    def _reached_nodes(self, root: Expr) -> list[Expr]:
         """The owned nodes and, before them, the atoms at which the sweep ends."""
         owned = self.regions.members[root]
         inside = set(owned)
@@ -272,10 +272,10 @@ def through(above: Expr, node: Apply, position: int) -> Expr:
         raise Underivable(node, position)
     names = dict(zip(primitive(node.op).params, node.args, strict=True))
     names["out"] = node
-    return _multiplied(above, form, names)
+    return _multiply(above, form, names)
 
 
-def _multiplied(above: Expr, form: Expr, names: dict[str, Expr]) -> Expr:
+def _multiply(above: Expr, form: Expr, names: dict[str, Expr]) -> Expr:
     """The formula's factors are put in one by one: an argument that is a product
     itself stays together, as the author wrote it."""
     form, tail = _factors(form)
@@ -450,11 +450,11 @@ def scale(factor: Fraction, expr: Expr) -> Expr:
     first, tail = _factors(expr)
     match first:
         case Const(value=value):
-            return _joined(Const(factor * value), tail)
+            return _join(Const(factor * value), tail)
         case Apply(op="neg", args=(inner,)):
-            return scale(-factor, _joined(inner, tail))
+            return scale(-factor, _join(inner, tail))
         case _:
-            return _joined(fold(Apply("mul", (Const(factor), first))), tail)
+            return _join(fold(Apply("mul", (Const(factor), first))), tail)
 
 
 def _product(left: Expr, right: Expr) -> Expr:
@@ -467,7 +467,7 @@ def _product(left: Expr, right: Expr) -> Expr:
             left = _product(negate(left), inner)
         case _:
             left = _behind(left, first)
-    return _joined(left, tail)
+    return _join(left, tail)
 
 
 def _behind(left: Expr, factor: Expr) -> Expr:
@@ -492,7 +492,7 @@ def _factors(expr: Expr) -> tuple[Expr, _Tail]:
     return expr, tuple(reversed(tail))
 
 
-def _joined(first: Expr, tail: _Tail) -> Expr:
+def _join(first: Expr, tail: _Tail) -> Expr:
     for op, factor in tail:
         if first == Const(_MINUS_ONE) and op == "mul":
             first = negate(factor)

@@ -22,19 +22,19 @@ from gradspec.derive.scopes import (
     Axis,
     Fresh,
     Value,
-    inlined,
-    named,
-    refreshed,
-    replaced,
+    inline_values,
+    refresh,
+    replace_indices,
+    shorten_names,
 )
 from gradspec.derive.simplify import (
     Reuse,
-    factored,
-    guarded,
+    factor_choice,
+    guard_by,
     plus,
-    scattered,
-    straightened,
-    summed,
+    scatter_sum,
+    straighten,
+    sum_over,
     times,
 )
 from gradspec.derive.vjp import cotangents, is_crooked, own_backward
@@ -103,9 +103,9 @@ class Values:
         self.axes |= {b.index: b.axis for b in made}
         return made
 
-    def copied(self, expr: Expr, values: Mapping[str, Expr]) -> Expr:
+    def copy_at(self, expr: Expr, values: Mapping[str, Expr]) -> Expr:
         """``expr`` at other indices, its own bound ones renamed."""
-        made = refreshed(expr, values, self.fresh)
+        made = refresh(expr, values, self.fresh)
         self._learn(made)
         return made
 
@@ -120,7 +120,7 @@ class Values:
     ) -> None:
         bounds = self.bounds(axes)
         values = {old: Idx(b.index) for old, b in zip(indices, bounds, strict=True)}
-        body = self._with_names(self.copied(tidy(expr), values))
+        body = self._with_names(self.copy_at(tidy(expr), values))
         self.order.append(Value(name, tuple(b.index for b in bounds), axes, body))
 
     def _with_names(self, expr: Expr) -> Expr:
@@ -131,7 +131,7 @@ class Values:
         if isinstance(made, Reduce) and made.op in EXTREMA:
             made = self._with_named_body(made)
         if isinstance(made, Reduce) or is_crooked_call(made):
-            return self._named(made)
+            return self._name(made)
         return made
 
     def _with_named_body(self, node: Reduce) -> Reduce:
@@ -139,9 +139,9 @@ class Values:
         computed as it is under it, or rounds otherwise, and no element attains it."""
         if isinstance(node.body, Ref | Const):
             return node
-        return Reduce(node.op, node.bounds, self._named(node.body), node.where)
+        return Reduce(node.op, node.bounds, self._name(node.body), node.where)
 
-    def _named(self, node: Expr) -> Expr:
+    def _name(self, node: Expr) -> Expr:
         outer = node.free
         axes = tuple(self.axes[index] for index in outer)
         key = positional(node, outer), axes
@@ -149,7 +149,7 @@ class Values:
             name = self.reductions[key] = f"%{len(self.reductions)}"
             bounds = self.bounds(axes)
             at = {o: Idx(b.index) for o, b in zip(outer, bounds, strict=True)}
-            value = self.copied(node, at)
+            value = self.copy_at(node, at)
             self.order.append(Value(name, tuple(b.index for b in bounds), axes, value))
         return Ref(self.reductions[key], tuple(Idx(index) for index in outer))
 
@@ -162,12 +162,12 @@ def positional(node: Expr, outer: tuple[str, ...]) -> Expr:
     """A node that is one for reductions (or calls) that differ in the names of indices only."""
     values: dict[str, Expr] = {n: Idx(f"outer {p}") for p, n in enumerate(outer)}
     if not isinstance(node, Reduce):
-        return replaced(node, values)
+        return replace_indices(node, values)
     bounds = tuple(Bound(f"{p}", b.axis) for p, b in enumerate(node.bounds))
     pairs = zip(node.bounds, bounds, strict=True)
     values |= {old.index: Idx(new.index) for old, new in pairs}
-    where = None if node.where is None else replaced(node.where, values)
-    return Reduce(node.op, bounds, replaced(node.body, values), where)
+    where = None if node.where is None else replace_indices(node.where, values)
+    return Reduce(node.op, bounds, replace_indices(node.body, values), where)
 
 
 class Accumulation:
@@ -248,7 +248,7 @@ class Accumulation:
         for leaf, factor in found.items():
             assert isinstance(leaf, Ref)
             value, target = self.tidied(times(above, factor)), self.targets[leaf.name]
-            term = scattered(scope, leaf.indices, target, value, self.values.axes)
+            term = scatter_sum(scope, leaf.indices, target, value, self.values.axes)
             self.found.setdefault(leaf.name, []).append(term)
 
     def _is_leaf(self, node: Expr) -> bool:
@@ -262,29 +262,29 @@ class Accumulation:
         where = () if node.where is None else (node.where,)
         match node.op:
             case "sum":
-                return guarded(where, above)
+                return guard_by(where, above)
             case "mean":
                 count = self._count(node.bounds, where)
-                return guarded(where, times(above, Apply("div", (ONE, count))))
+                return guard_by(where, times(above, Apply("div", (ONE, count))))
             case "max" | "min" | "peak":
                 reached = Apply("eq", (node.body, out))
                 ties = self._count(node.bounds, (*where, reached))
                 share = times(above, Apply("div", (ONE, ties)))
-                return guarded((*where, reached), share)
+                return guard_by((*where, reached), share)
             case "logsumexp":
                 weight = Apply("exp", (Apply("sub", (node.body, out)),))
-                return guarded(where, times(above, weight))
+                return guard_by(where, times(above, weight))
             case "prod":
-                return guarded(where, times(above, self._others(node)))
+                return guard_by(where, times(above, self._others(node)))
             case _:
                 raise Underivable(node)
 
     def _count(self, bounds: tuple[Bound, ...], where: tuple[Expr, ...]) -> Expr:
         if not where:
-            return summed(bounds, ONE)
+            return sum_over(bounds, ONE)
         new = self.values.bounds(tuple(b.axis for b in bounds))
         at = {b.index: Idx(n.index) for b, n in zip(bounds, new, strict=True)}
-        return summed(new, guarded([self.values.copied(w, at) for w in where], ONE))
+        return sum_over(new, guard_by([self.values.copy_at(w, at) for w in where], ONE))
 
     def _others(self, node: Reduce) -> Expr:
         """The product of all other factors: safe where a factor is 0."""
@@ -296,8 +296,8 @@ class Accumulation:
             differs = Apply("ne", (Idx(bound.index), Idx(old.index)))
             other = differs if other is None else Apply("or", (other, differs))
         if node.where is not None and other is not None:
-            other = Apply("and", (self.values.copied(node.where, at), other))
-        return Reduce("prod", new, self.values.copied(node.body, at), other)
+            other = Apply("and", (self.values.copy_at(node.where, at), other))
+        return Reduce("prod", new, self.values.copy_at(node.body, at), other)
 
 
 def _require_linear(expr: Expr) -> None:
@@ -322,7 +322,9 @@ def indexed_cotangents(rule: Rule) -> dict[str, Derived]:
     normal = Normal(_STEPS)
 
     def vanishes(expr: Expr) -> bool:
-        return normal.left > 0 and normal.is_zero(inlined(expr, known, values.fresh))
+        return normal.left > 0 and normal.is_zero(
+            inline_values(expr, known, values.fresh)
+        )
 
     accumulation = Accumulation(rule, values, vanishes, Reuse(_by_worth(rule, values)))
     found = accumulation.run()
@@ -333,11 +335,11 @@ def indexed_cotangents(rule: Rule) -> dict[str, Derived]:
         at: dict[str, Expr] = {
             b.index: Idx(i) for b, i in zip(target, indices, strict=True)
         }
-        whole = factored(straightened(expr, values.axes))
-        whole = inlined(whole, lifted, values.fresh)
+        whole = factor_choice(straighten(expr, values.axes))
+        whole = inline_values(whole, lifted, values.fresh)
         taken = frozenset((*indices, *_variables(rule)))
         result[name] = Derived(
-            named(_without_shifts(replaced(whole, at)), taken), indices
+            shorten_names(_without_shifts(replace_indices(whole, at)), taken), indices
         )
     return result
 
@@ -396,7 +398,7 @@ def closed_cotangent(
             key = f"d{variable.name}"
             values[key] = Value(key, other.indices, axes, other.value)
     at: dict[str, Expr] = {i: Idx(str(p)) for p, i in enumerate(entry.indices)}
-    return inlined(refreshed(entry.value, at, fresh), values, fresh)
+    return inline_values(refresh(entry.value, at, fresh), values, fresh)
 
 
 def _without_shifts(expr: Expr) -> Expr:
@@ -501,7 +503,7 @@ def indexed_tangents(rule: Rule) -> dict[str, Derived]:
         raise NotLinear
     moved = {f"d{_slot(i.name)}": f"{i.name}_dot" for i in rule.inputs}
     return {
-        o.name: replace(entry, value=_renamed(entry.value, moved))
+        o.name: replace(entry, value=_rename(entry.value, moved))
         for o in rule.outputs
         if (entry := found.get(f"d{o.name}"))
     }
@@ -519,7 +521,7 @@ def _transpose(rule: Rule) -> Rule:
     taken = frozenset(_positions_read(rule))
     turned = [
         replace(
-            let, name=outer.get(let.name, let.name), value=_closed(let, outer, taken)
+            let, name=outer.get(let.name, let.name), value=_close(let, outer, taken)
         )
         for let in in_order((*rule.backward_locals, *lets))
     ]
@@ -553,9 +555,9 @@ def cotangent_lets(rule: Rule) -> list[Let]:
     ]
 
 
-def _closed(let: Let, outer: dict[str, str], taken: frozenset[_Place]) -> Expr:
+def _close(let: Let, outer: dict[str, str], taken: frozenset[_Place]) -> Expr:
     axes = dict(zip(let.indices, let.axes, strict=True))
-    return _pointed(_renamed(expand(let.value), outer), axes, taken)
+    return _with_points(_rename(expand(let.value), outer), axes, taken)
 
 
 def _constants(rule: Rule) -> Iterator[Input]:
@@ -583,7 +585,7 @@ def in_order(lets: tuple[Let, ...]) -> list[Let]:
     return list(found.values())
 
 
-def _renamed(expr: Expr, to: dict[str, str]) -> Expr:
+def _rename(expr: Expr, to: dict[str, str]) -> Expr:
     def visit(node: Expr) -> Expr:
         if isinstance(node, Ref) and node.name in to:
             return Ref(to[node.name], node.indices)
@@ -610,7 +612,9 @@ def _positions_read(rule: Rule) -> Iterator[_Place]:
                 yield from zip(node.indices, axes.get(node.name, ()), strict=True)
 
 
-def _pointed(expr: Expr, axes: Mapping[str, Axis], taken: frozenset[_Place]) -> Expr:
+def _with_points(
+    expr: Expr, axes: Mapping[str, Axis], taken: frozenset[_Place]
+) -> Expr:
     """``i == t`` as a position known to be in range, so that a sum over ``i`` has one
     term."""
     if isinstance(expr, Reduce):
@@ -625,7 +629,7 @@ def _pointed(expr: Expr, axes: Mapping[str, Axis], taken: frozenset[_Place]) -> 
         ):
             return Apply(AT, (index, place))
         case _:
-            parts = tuple(_pointed(child, axes, taken) for child in children(expr))
+            parts = tuple(_with_points(child, axes, taken) for child in children(expr))
             return with_children(expr, parts)
 
 

@@ -18,10 +18,10 @@ from typing import TypeAlias
 from gradspec.derive.scopes import (
     AT,
     Fresh,
-    connected,
+    connected_groups,
     extent,
-    refreshed,
-    replaced,
+    refresh,
+    replace_indices,
     tied,
     uses,
 )
@@ -87,7 +87,7 @@ def _unless(holds: Poly) -> Poly:
     return add(constant(1), holds, -UNIT)
 
 
-def merged(a: Term, b: Term) -> Term:
+def merge(a: Term, b: Term) -> Term:
     """The product of two terms."""
     if not a or not b:
         return a or b
@@ -137,7 +137,7 @@ def text(expr: Expr) -> str:
             return f"{rule.name}.{output}({below})"
 
 
-def written(poly: Poly) -> Expr:
+def expression_of(poly: Poly) -> Expr:
     """A polynomial as an expression, terms and factors in order."""
     result: Expr | None = None
     for term, number in sorted(poly.items(), key=lambda pair: _places(pair[0])):
@@ -169,7 +169,7 @@ def first_term(poly: Poly) -> Term:
     return min(poly, key=_places)
 
 
-def scaled(poly: Poly) -> Poly:
+def scale(poly: Poly) -> Poly:
     return add({}, poly, 1 / abs(poly[first_term(poly)]))
 
 
@@ -204,8 +204,8 @@ class Normal:
     def is_zero(self, expr: Expr) -> bool:
         """True if a closed expression is shown to be 0 for all sizes."""
         try:
-            plain = refreshed(expand(expr), {}, Fresh("?"))
-            return not self.cleared(self.poly(plain))
+            plain = refresh(expand(expr), {}, Fresh("?"))
+            return not self.clear(self.poly(plain))
         except (TooLarge, RecursionError):
             return False
 
@@ -242,7 +242,7 @@ class Normal:
         return with_children(expr, tuple(self.form(c) for c in expr.below))
 
     def form(self, expr: Expr) -> Expr:
-        return written(self.poly(expr))
+        return expression_of(self.poly(expr))
 
     def _apply(self, node: Apply) -> Poly:
         args = node.args
@@ -310,16 +310,16 @@ class Normal:
         difference = add(self.poly(a), self.poly(b), -UNIT)
         if set(difference) <= {()}:
             return constant(1 if difference.get((), Fraction(0)) < 0 else 0)
-        return single(Apply("lt", (written(scaled(difference)), ZERO)))
+        return single(Apply("lt", (expression_of(scale(difference)), ZERO)))
 
     def _equal(self, a: Expr, b: Expr) -> Poly:
         difference = add(self.poly(a), self.poly(b), -UNIT)
         if set(difference) <= {()}:
             return constant(0 if difference else 1)
-        unit = scaled(difference)
+        unit = scale(difference)
         if unit[first_term(unit)] < 0:
             unit = add({}, unit, -UNIT)
-        return single(Apply("eq", (written(unit), ZERO)))
+        return single(Apply("eq", (expression_of(unit), ZERO)))
 
     # --- reductions ------------------------------------------------------------------
 
@@ -327,14 +327,14 @@ class Normal:
         where = None if node.where is None else self.truth(node.where)
         match node.op:
             case "sum":
-                return self._summed(node.bounds, node.body, where)
+                return self._sum(node.bounds, node.body, where)
             case "mean":
-                whole = self._summed(node.bounds, node.body, where)
-                count = self._summed(node.bounds, ONE, where)
+                whole = self._sum(node.bounds, node.body, where)
+                count = self._sum(node.bounds, ONE, where)
                 return self.times(whole, self.power(count, -UNIT))
             case "logsumexp":
                 body = Apply("exp", (node.body,))
-                return self.logarithm(self._summed(node.bounds, body, where))
+                return self.logarithm(self._sum(node.bounds, body, where))
             case _:
                 return single(self._other(node, where))
 
@@ -343,10 +343,13 @@ class Normal:
             used = self.form(node.body).free
             if not any(b.index in used for b in node.bounds):
                 return self.form(node.body)
-        body, test = self.form(node.body), None if where is None else written(where)
-        return self._ordered(node.op, node.bounds, body, test)
+        body, test = (
+            self.form(node.body),
+            None if where is None else expression_of(where),
+        )
+        return self._order(node.op, node.bounds, body, test)
 
-    def _ordered(
+    def _order(
         self, op: str, bounds: tuple[Bound, ...], body: Expr, where: Expr | None
     ) -> Expr:
         """The reduction with its indices renamed and in the order that comes first."""
@@ -357,16 +360,14 @@ class Normal:
             new = tuple(Bound(f"{height}.{k}", b.axis) for k, b in enumerate(order))
             pairs = zip(order, new, strict=True)
             at: dict[str, Expr] = {b.index: Idx(n.index) for b, n in pairs}
-            test = None if where is None else self.form(replaced(where, at))
-            made = Reduce(op, new, self.form(replaced(body, at)), test)
+            test = None if where is None else self.form(replace_indices(where, at))
+            made = Reduce(op, new, self.form(replace_indices(body, at)), test)
             if best is None or text(made) < text(best):
                 best = made
         assert best is not None
         return best
 
-    def _summed(
-        self, bounds: tuple[Bound, ...], body: Expr, where: Poly | None
-    ) -> Poly:
+    def _sum(self, bounds: tuple[Bound, ...], body: Expr, where: Poly | None) -> Poly:
         terms = self.poly(body)
         if where is not None:
             terms = self.times(terms, where)
@@ -383,18 +384,20 @@ class Normal:
         for atom, power in term:
             depends = any(b.index in atom.free for b in bounds)
             if isinstance(atom, Reduce) and atom.op == "sum" and power == 1 and depends:
-                new = tuple(Bound(_unused(fresh, taken), b.axis) for b in atom.bounds)
+                new = tuple(
+                    Bound(_unused_name(fresh, taken), b.axis) for b in atom.bounds
+                )
                 pairs = zip(atom.bounds, new, strict=True)
                 at: dict[str, Expr] = {b.index: Idx(n.index) for b, n in pairs}
-                inner = self.poly(replaced(atom.body, at))
+                inner = self.poly(replace_indices(atom.body, at))
                 if [*inner.values()] == [1]:
                     bounds = (*bounds, *new)
                     factors += next(iter(inner))
                     continue
             factors.append((atom, power))
-        return self._split(*self._collapsed(bounds, factors))
+        return self._split(*self._collapse(bounds, factors))
 
-    def _collapsed(
+    def _collapse(
         self, bounds: tuple[Bound, ...], factors: list[tuple[Expr, Fraction]]
     ) -> tuple[tuple[Bound, ...], list[tuple[Expr, Fraction]]]:
         """A sum over an index that a condition ties to another has one term."""
@@ -406,10 +409,10 @@ class Normal:
                 made: Poly = {(): UNIT}
                 for other, power in factors:
                     if other != atom:
-                        there = self.poly(replaced(other, {bound.index: value}))
+                        there = self.poly(replace_indices(other, {bound.index: value}))
                         made = self.times(made, self.power(there, power))
                 if [*made.values()] == [1]:
-                    return self._collapsed(left, list(next(iter(made))))
+                    return self._collapse(left, list(next(iter(made))))
         return bounds, factors
 
     def _split(
@@ -419,8 +422,8 @@ class Normal:
         inside = {b.index for b in bounds}
         for atom, power in factors:
             if inside.isdisjoint(atom.free):
-                found = self.times(found, self._expanded(((atom, power),)))
-        for group in connected(bounds, [atom for atom, _ in factors]):
+                found = self.times(found, self._expand(((atom, power),)))
+        for group in connected_groups(bounds, [atom for atom, _ in factors]):
             parts = [factor for factor in factors if uses(factor[0], group)]
             found = self.times(found, self._group(group, parts))
         return found
@@ -431,8 +434,8 @@ class Normal:
         if not parts:
             (bound,) = bounds
             return self.poly(extent(bound.axis))
-        body = written({tuple(sorted(parts, key=_place)): UNIT})
-        return single(self._ordered("sum", bounds, body, None))
+        body = expression_of({tuple(sorted(parts, key=_place)): UNIT})
+        return single(self._order("sum", bounds, body, None))
 
     # --- products --------------------------------------------------------------------
 
@@ -441,11 +444,11 @@ class Normal:
         for left, number in a.items():
             for right, other in b.items():
                 factor = number * other
-                for term, part in self._expanded(merged(left, right)).items():
+                for term, part in self._expand(merge(left, right)).items():
                     _gain(found, term, part * factor)
         return found
 
-    def _expanded(self, term: Term) -> Poly:
+    def _expand(self, term: Term) -> Poly:
         """Whole positive powers of what is itself a polynomial are multiplied out."""
         for position, (atom, power) in enumerate(term):
             base = self.bases.get(atom)
@@ -456,8 +459,8 @@ class Normal:
                 continue
             rest = (*term[:position], *term[position + 1 :])
             left = power - whole
-            kept = merged(rest, ((atom, left),)) if left else rest
-            found = self._expanded(kept)
+            kept = merge(rest, ((atom, left),)) if left else rest
+            found = self._expand(kept)
             factor = base if whole > 0 else self._inverse(base)
             for _ in range(abs(whole)):
                 found = self.times(found, factor)
@@ -482,10 +485,10 @@ class Normal:
                 sign, first, second = 1, UNIT / number, -factor / number
             else:
                 continue
-            moved = merged(term, tuple((a, sign * p) for a, p in growth))
-            less = merged(moved if sign < 0 else term, ((atom, UNIT),))
-            found = add({}, self._expanded(less), first)
-            return add(found, self._expanded(moved), second)
+            moved = merge(term, tuple((a, sign * p) for a, p in growth))
+            less = merge(moved if sign < 0 else term, ((atom, UNIT),))
+            found = add({}, self._expand(less), first)
+            return add(found, self._expand(moved), second)
         return {term: UNIT}
 
     def _inverse(self, base: Poly) -> Poly:
@@ -510,7 +513,7 @@ class Normal:
     def _term_inverse(self, poly: Poly) -> Poly:
         ((term, number),) = poly.items()
         if any(is_condition(atom) for atom, _ in term):
-            return single(written(poly), -UNIT)
+            return single(expression_of(poly), -UNIT)
         return {tuple((atom, -p) for atom, p in term): 1 / number}
 
     def _root(self, poly: Poly, power: Fraction) -> Poly:
@@ -528,7 +531,7 @@ class Normal:
         return self.times(found, single(atom, power))
 
     def _base(self, rest: Poly) -> Expr:
-        atom = written(rest)
+        atom = expression_of(rest)
         if len(rest) > 1 or not _is_atom(rest):
             self.bases[atom] = rest
         return atom
@@ -538,7 +541,7 @@ class Normal:
             return constant(value ** int(power))
         atom = Const(value)
         self.bases[atom] = constant(value)
-        return self._expanded(((atom, power),))
+        return self._expand(((atom, power),))
 
     def _common(self, poly: Poly) -> Term:
         """Positive factors by which no power of them is negative, and one of each is
@@ -555,13 +558,15 @@ class Normal:
                 case ((Apply(op="log", args=(inner,)), power),) if power == 1:
                     factor = self.power(self.poly(inner), number)
                 case _:
-                    factor = single(Apply("exp", (written({term: UNIT}),)), number)
+                    factor = single(
+                        Apply("exp", (expression_of({term: UNIT}),)), number
+                    )
             found = self.times(found, factor)
         return found
 
     def logarithm(self, poly: Poly) -> Poly:
         if len(poly) != 1:
-            return single(Apply("log", (written(poly),)))
+            return single(Apply("log", (expression_of(poly),)))
         ((term, number),) = poly.items()
         found: Poly = {}
         rest: list[tuple[Expr, Fraction]] = []
@@ -576,11 +581,11 @@ class Normal:
         left: Poly = {tuple(rest): number}
         if left == {(): UNIT}:
             return found
-        return add(found, single(Apply("log", (written(left),))))
+        return add(found, single(Apply("log", (expression_of(left),))))
 
     # --- deciding --------------------------------------------------------------------
 
-    def cleared(self, poly: Poly) -> Poly:
+    def clear(self, poly: Poly) -> Poly:
         """The polynomial multiplied by the sums in its denominators, so that fractions
         can cancel."""
         for _ in range(8):
@@ -642,7 +647,7 @@ def _all_indices(expr: Expr) -> set[str]:
     return {n.name for n in nodes(expr) if isinstance(n, Idx)}
 
 
-def _unused(fresh: Fresh, taken: set[str]) -> str:
+def _unused_name(fresh: Fresh, taken: set[str]) -> str:
     while (name := fresh()) in taken:
         continue
     taken.add(name)

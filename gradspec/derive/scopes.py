@@ -66,7 +66,7 @@ def tied(condition: Expr, bounds: tuple[Bound, ...]) -> tuple[Bound, Expr] | Non
     return None
 
 
-def connected(
+def connected_groups(
     bounds: tuple[Bound, ...], parts: Iterable[Expr]
 ) -> list[tuple[Bound, ...]]:
     """The bounds in groups that no factor connects: these are summed apart."""
@@ -80,7 +80,7 @@ def connected(
     return groups
 
 
-def replaced(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+def replace_indices(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     """Free indices replaced. Bound ones have names of their own everywhere."""
     if values.keys().isdisjoint(expr.free):
         return expr
@@ -96,7 +96,7 @@ def replaced(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     return done[expr.key]
 
 
-def refreshed(expr: Expr, values: Mapping[str, Expr], fresh: Fresh) -> Expr:
+def refresh(expr: Expr, values: Mapping[str, Expr], fresh: Fresh) -> Expr:
     """The expression with free indices replaced and fresh names for bound ones."""
     match expr:
         case Idx(name=name):
@@ -106,15 +106,15 @@ def refreshed(expr: Expr, values: Mapping[str, Expr], fresh: Fresh) -> Expr:
             inner = dict(values)
             for old, renamed in zip(bounds, new, strict=True):
                 inner[old.index] = Idx(renamed.index)
-            test = None if where is None else refreshed(where, inner, fresh)
-            made = refreshed(body, inner, fresh)
+            test = None if where is None else refresh(where, inner, fresh)
+            made = refresh(body, inner, fresh)
             return Reduce(op, new, made, test, span=expr.span)
         case _:
-            parts = tuple(refreshed(c, values, fresh) for c in expr.below)
+            parts = tuple(refresh(c, values, fresh) for c in expr.below)
             return with_children(expr, parts)
 
 
-def inlined(expr: Expr, values: Mapping[str, Value], fresh: Fresh) -> Expr:
+def inline_values(expr: Expr, values: Mapping[str, Value], fresh: Fresh) -> Expr:
     """``expr`` with the named values in place of their names, all the way down."""
     done: dict[Key, Expr] = {}
     for node in nodes(expr):
@@ -122,12 +122,12 @@ def inlined(expr: Expr, values: Mapping[str, Value], fresh: Fresh) -> Expr:
         if isinstance(made, Ref) and made.name in values:
             value = values[made.name]
             at = dict(zip(value.indices, made.indices, strict=True))
-            made = inlined(refreshed(value.expr, at, fresh), values, fresh)
+            made = inline_values(refresh(value.expr, at, fresh), values, fresh)
         done[node.key] = made
     return done[expr.key]
 
 
-def named(expr: Expr, taken: frozenset[str]) -> Expr:
+def shorten_names(expr: Expr, taken: frozenset[str]) -> Expr:
     """Bound indices with short names: letters that are nothing else where they
     stand."""
     match expr:
@@ -137,10 +137,16 @@ def named(expr: Expr, taken: frozenset[str]) -> Expr:
             pairs = zip(bounds, new, strict=True)
             values: dict[str, Expr] = {old.index: Idx(b.index) for old, b in pairs}
             inner = taken | {b.index for b in new}
-            test = None if where is None else named(replaced(where, values), inner)
-            return Reduce(op, new, named(replaced(body, values), inner), test)
+            test = (
+                None
+                if where is None
+                else shorten_names(replace_indices(where, values), inner)
+            )
+            return Reduce(
+                op, new, shorten_names(replace_indices(body, values), inner), test
+            )
         case _:
-            parts = tuple(named(child, taken) for child in expr.below)
+            parts = tuple(shorten_names(child, taken) for child in expr.below)
             return with_children(expr, parts)
 
 

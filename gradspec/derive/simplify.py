@@ -17,9 +17,9 @@ from gradspec.derive.scopes import (
     AT,
     Axis,
     Value,
-    connected,
+    connected_groups,
     extent,
-    replaced,
+    replace_indices,
     tied,
     uses,
 )
@@ -100,7 +100,7 @@ def conjuncts(condition: Expr) -> Iterable[Expr]:
             yield condition
 
 
-def joined(parts: Product) -> Expr:
+def join_factors(parts: Product) -> Expr:
     """The product as an expression; sums come last, guards go around all of it."""
     if not parts.number:
         return ZERO
@@ -119,7 +119,7 @@ def joined(parts: Product) -> Expr:
         below, number = _times(Const(1 / number), below), Fraction(1)
     result = chain.scale(number, result)
     result = result if below == ONE else fold(Apply("div", (result, below)))
-    return guarded(parts.guards, result)
+    return guard_by(parts.guards, result)
 
 
 def _times(left: Expr, right: Expr) -> Expr:
@@ -134,7 +134,7 @@ def _power(factor: Expr, power: Fraction) -> Expr:
     return fold(Apply("pow", (factor, Const(power))))
 
 
-def guarded(guards: Iterable[Expr], expr: Expr) -> Expr:
+def guard_by(guards: Iterable[Expr], expr: Expr) -> Expr:
     """``expr`` where the guards hold, else 0."""
     condition: Expr | None = None
     for guard in guards:
@@ -147,7 +147,7 @@ def times(left: Expr, right: Expr) -> Expr:
     conditional = isinstance(left, Select) or isinstance(right, Select)
     if conditional and not (_is_guard(left) or _is_guard(right)):
         return chain.times(left, right)
-    return joined(product(Apply("mul", (left, right))))
+    return join_factors(product(Apply("mul", (left, right))))
 
 
 def _is_guard(expr: Expr) -> bool:
@@ -171,7 +171,7 @@ def plus(left: Expr, right: Expr) -> Expr:
     for factor, power in inner.powers.items():
         powers[factor] = powers.get(factor, Fraction(0)) + power
     inner.powers = {f: p for f, p in powers.items() if p}
-    return joined(inner)
+    return join_factors(inner)
 
 
 def _common(a: Product, b: Product) -> Product:
@@ -194,11 +194,11 @@ def _rest(whole: Product, common: Product) -> Product:
 
 def _sum(a: Product, b: Product) -> Expr:
     if a.powers == b.powers and a.guards == b.guards:
-        return joined(Product(a.number + b.number, a.powers, a.guards))
-    return chain.plus(joined(a), joined(b))
+        return join_factors(Product(a.number + b.number, a.powers, a.guards))
+    return chain.plus(join_factors(a), join_factors(b))
 
 
-def factored(expr: Expr) -> Expr:
+def factor_choice(expr: Expr) -> Expr:
     """``expr`` with what both branches of a choice have in common outside of it, unless
     it is one of the values at fixed positions (``... if i == 0 else ...``).
     """
@@ -214,9 +214,9 @@ def factored(expr: Expr) -> Expr:
             return node
         if fixed and all(map(is_index, compared)):
             return node
-        branches = (joined(_rest(side, common)) for side in sides)
+        branches = (join_factors(_rest(side, common)) for side in sides)
         common.multiply(fold(Select(node.condition, *branches)))
-        return joined(common)
+        return join_factors(common)
 
     return transform(expr, visit)
 
@@ -224,7 +224,7 @@ def factored(expr: Expr) -> Expr:
 # --- sums over indices ----------------------------------------------------------------
 
 
-def summed(bounds: tuple[Bound, ...], expr: Expr) -> Expr:
+def sum_over(bounds: tuple[Bound, ...], expr: Expr) -> Expr:
     """``expr`` summed over ``bounds``; factors without the indices leave the sum."""
     if expr == ZERO:
         return ZERO
@@ -235,24 +235,26 @@ def summed(bounds: tuple[Bound, ...], expr: Expr) -> Expr:
             bound, index = reached
             left = tuple(b for b in bounds if b != bound)
             del whole.guards[guard]
-            return summed(left, replaced(joined(whole), {bound.index: index}))
+            return sum_over(
+                left, replace_indices(join_factors(whole), {bound.index: index})
+            )
     outer = Product(whole.number)
     outer.guards = {g: None for g in whole.guards if not uses(g, bounds)}
     for factor, power in whole.powers.items():
         if not uses(factor, bounds):
             outer.multiply(factor, power)
-    for group in connected(bounds, whole.parts):
+    for group in connected_groups(bounds, whole.parts):
         parts = Product()
         parts.guards = {g: None for g in whole.guards if uses(g, group)}
         parts.powers = {f: p for f, p in whole.powers.items() if uses(f, group)}
         if not parts.powers and not parts.guards:
-            outer = _counted(group, outer)
+            outer = _count_bounds(group, outer)
             continue
-        outer.multiply(_reduced(group, parts))
-    return joined(outer)
+        outer.multiply(_reduce(group, parts))
+    return join_factors(outer)
 
 
-def _counted(bounds: tuple[Bound, ...], outer: Product) -> Product:
+def _count_bounds(bounds: tuple[Bound, ...], outer: Product) -> Product:
     for bound in bounds:
         if isinstance(bound.axis, int):
             outer.number *= bound.axis
@@ -261,9 +263,9 @@ def _counted(bounds: tuple[Bound, ...], outer: Product) -> Product:
     return outer
 
 
-def _reduced(bounds: tuple[Bound, ...], parts: Product) -> Expr:
+def _reduce(bounds: tuple[Bound, ...], parts: Product) -> Expr:
     """The sum itself; a sum within it alone becomes one over all indices."""
-    body = joined(parts)
+    body = join_factors(parts)
     match body:
         case Reduce(op="sum", bounds=inner, body=below, where=None):
             return Reduce("sum", (*bounds, *inner), below)
@@ -271,7 +273,7 @@ def _reduced(bounds: tuple[Bound, ...], parts: Product) -> Expr:
             return Reduce("sum", bounds, body)
 
 
-def averaged(expr: Expr) -> Expr:
+def as_mean(expr: Expr) -> Expr:
     """A product with a sum over an axis and its size below the line has a mean."""
     parts = product(expr)
     for factor, power in tuple(parts.powers.items()):
@@ -284,7 +286,7 @@ def averaged(expr: Expr) -> Expr:
                 for size in sizes:
                     parts.multiply(size)
                 parts.multiply(Reduce("mean", factor.bounds, factor.body))
-                return joined(parts)
+                return join_factors(parts)
     return expr
 
 
@@ -348,8 +350,8 @@ class Reuse:
         for factor, power in whole.powers.items():
             made.multiply(self._visit(factor, done), power)
         for pattern in self.patterns:
-            made = _matched(pattern, made)
-        return averaged(joined(made))
+            made = _match(pattern, made)
+        return as_mean(join_factors(made))
 
     def _whole(self, expr: Expr) -> Expr:
         for pattern in self.patterns:
@@ -387,7 +389,7 @@ def _reference(value: Value, found: dict[str, Expr]) -> Expr:
     return Ref(value.name, tuple(found[index] for index in value.indices))
 
 
-def _matched(pattern: _Pattern, whole: Product) -> Product:
+def _match(pattern: _Pattern, whole: Product) -> Product:
     """The product with the value as a factor, if its factors are all there."""
     variables = frozenset(pattern.value.indices)
     found: dict[str, Expr] = {}
@@ -474,27 +476,27 @@ def linear(expr: Expr) -> Terms:
         case Const(value=value):
             return {ONE: value} if value else {}
         case Apply(op="add", args=(a, b)):
-            return _added(linear(a), linear(b), Fraction(1))
+            return _add(linear(a), linear(b), Fraction(1))
         case Apply(op="sub", args=(a, b)):
-            return _added(linear(a), linear(b), Fraction(-1))
+            return _add(linear(a), linear(b), Fraction(-1))
         case Apply(op="neg", args=(a,)):
-            return _added({}, linear(a), Fraction(-1))
+            return _add({}, linear(a), Fraction(-1))
         case Apply(op="mul", args=(Const(value=value), a)):
-            return _added({}, linear(a), value)
+            return _add({}, linear(a), value)
         case Apply(op="mul", args=(a, Const(value=value))):
-            return _added({}, linear(a), value)
+            return _add({}, linear(a), value)
         case _:
             return {expr: Fraction(1)}
 
 
-def _added(a: Terms, b: Terms, factor: Fraction) -> Terms:
+def _add(a: Terms, b: Terms, factor: Fraction) -> Terms:
     found = dict(a)
     for term, number in b.items():
         found[term] = found.get(term, Fraction(0)) + factor * number
     return {term: number for term, number in found.items() if number}
 
 
-def written(terms: Terms) -> Expr:
+def linear_expr(terms: Terms) -> Expr:
     """A linear form as one writes it: ``i - 1``."""
     result: Expr = ZERO
     ordered = [(t, n) for t, n in terms.items() if t != ONE]
@@ -506,7 +508,7 @@ def written(terms: Terms) -> Expr:
     return fold(Apply("add", (result, Const(terms.get(ONE, Fraction(0))))))
 
 
-def straightened(expr: Expr, axes: Mapping[str, Axis]) -> Expr:
+def straighten(expr: Expr, axes: Mapping[str, Axis]) -> Expr:
     """``expr`` with its index arithmetic simplified and tautologies removed."""
     return transform(expr, lambda node: _straight(node, axes))
 
@@ -514,7 +516,7 @@ def straightened(expr: Expr, axes: Mapping[str, Axis]) -> Expr:
 def _straight(node: Expr, axes: Mapping[str, Axis]) -> Expr:
     match node:
         case Apply(op="add" | "sub") if is_index(node):
-            return written(linear(node))
+            return linear_expr(linear(node))
         case Apply(op=op, args=args) if op in _COMPARISONS and all(map(is_index, args)):
             return _comparison(node, axes)
         case _:
@@ -544,7 +546,7 @@ def _comparison(node: Apply, axes: Mapping[str, Axis]) -> Expr:
     """A comparison simplified: ``k < n`` of an index of axis ``n`` always holds; ``(k -
     1) + 1 < m`` is ``k < m``."""
     left, right = node.args
-    difference = _added(linear(left), linear(right), Fraction(-1))
+    difference = _add(linear(left), linear(right), Fraction(-1))
     low, high = _range(difference, axes)
     known = _truth(node.op, low, high)
     if known is not None:
@@ -554,14 +556,14 @@ def _comparison(node: Apply, axes: Mapping[str, Axis]) -> Expr:
     below = {t: -n for t, n in difference.items() if n < 0}
     side = above if number > 0 and above else below
     if side is above:
-        above = _added(above, {ONE: Fraction(1)}, number)
+        above = _add(above, {ONE: Fraction(1)}, number)
     else:
-        below = _added(below, {ONE: Fraction(1)}, -number)
+        below = _add(below, {ONE: Fraction(1)}, -number)
     if not above:
         flipped = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
         op = flipped.get(node.op, node.op)
-        return Apply(op, (written(below), written(above)))
-    return Apply(node.op, (written(above), written(below)))
+        return Apply(op, (linear_expr(below), linear_expr(above)))
+    return Apply(node.op, (linear_expr(above), linear_expr(below)))
 
 
 def _range(
@@ -569,10 +571,10 @@ def _range(
 ) -> tuple[Fraction | None, Fraction | None]:
     """Bounds of a linear form of indices, where sizes cancel (sizes are at least 1
     wherever an index of that axis has a value at all)."""
-    return _least(terms, axes), _negated(_least(_added({}, terms, Fraction(-1)), axes))
+    return _least(terms, axes), _negate(_least(_add({}, terms, Fraction(-1)), axes))
 
 
-def _negated(value: Fraction | None) -> Fraction | None:
+def _negate(value: Fraction | None) -> Fraction | None:
     return None if value is None else -value
 
 
@@ -581,12 +583,12 @@ def _least(terms: Terms, axes: Mapping[str, Axis]) -> Fraction | None:
     for term, number in terms.items():
         match term:
             case Idx(name=name) if number < 0 and name in axes:
-                least = _added(least, linear(extent(axes[name])), number)
-                least = _added(least, {ONE: Fraction(1)}, -number)
+                least = _add(least, linear(extent(axes[name])), number)
+                least = _add(least, {ONE: Fraction(1)}, -number)
             case Idx(name=name) if number > 0 and name in axes:
                 continue
             case _:
-                least = _added(least, {term: Fraction(1)}, number)
+                least = _add(least, {term: Fraction(1)}, number)
     constant = least.pop(ONE, Fraction(0))
     for term, number in least.items():
         if not isinstance(term, Size) or number < 0:
@@ -622,7 +624,7 @@ class _Scope:
     guards: list[Expr] = field(default_factory=list)
 
 
-def scattered(
+def scatter_sum(
     bounds: tuple[Bound, ...],
     at: tuple[Expr, ...],
     target: tuple[Bound, ...],
@@ -634,11 +636,11 @@ def scattered(
     pairs = [(b, index, Idx(b.index)) for b, index in zip(target, at, strict=True)]
     pairs.sort(key=lambda pair: not isinstance(pair[1], Idx))
     for bound, index, place in pairs:
-        _resolve(scope, bound, replaced(index, scope.values), place)
+        _resolve(scope, bound, replace_indices(index, scope.values), place)
     left = tuple(Bound(index, axis) for index, axis in scope.bounds.items())
-    body = _at_places(scope, straightened(_substituted(value, scope.values), axes))
-    guards = [straightened(_substituted(g, scope.values), axes) for g in scope.guards]
-    return summed(left, guarded([g for g in guards if decide(g) is not True], body))
+    body = _at_places(scope, straighten(_substitute(value, scope.values), axes))
+    guards = [straighten(_substitute(g, scope.values), axes) for g in scope.guards]
+    return sum_over(left, guard_by([g for g in guards if decide(g) is not True], body))
 
 
 def _at_places(scope: _Scope, body: Expr) -> Expr:
@@ -665,10 +667,10 @@ def _at_places(scope: _Scope, body: Expr) -> Expr:
     return done[body]
 
 
-def _substituted(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+def _substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     """``expr`` with resolved indices substituted, those in their values too."""
     while True:
-        made = replaced(expr, values)
+        made = replace_indices(expr, values)
         if made == expr:
             return made
         expr = made
@@ -682,8 +684,8 @@ def _resolve(scope: _Scope, bound: Bound, index: Expr, place: Idx) -> None:
         others = {t: n for t, n in terms.items() if t != Idx(name)}
         if abs(number) != 1 or any(_mentions(t, name) for t in others):
             continue
-        solution = _added({place: number}, others, -number)
-        scope.values[name] = written(solution)
+        solution = _add({place: number}, others, -number)
+        scope.values[name] = linear_expr(solution)
         del scope.bounds[name]
         if others or axis != bound.axis or number != 1:
             _guard_range(scope, scope.values[name], axis)

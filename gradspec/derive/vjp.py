@@ -60,7 +60,7 @@ def cotangents(rule: Rule) -> dict[str, Expr]:
     """The derived cotangents of all floating inputs of an elementwise rule."""
     upstream = {o.name: Ref(f"d{o.name}") for o in rule.outputs if o.takes_gradient}
     wrt = tuple(i.name for i in rule.inputs if i.takes_gradient)
-    return vjps(filled(rule.forward), rule.surrogates, upstream, wrt)
+    return vjps(fill_slopes(rule.forward), rule.surrogates, upstream, wrt)
 
 
 @memo(512)
@@ -153,13 +153,13 @@ _LARGEST = 60  # nodes
 _FREE = "·"  # no name of a rule
 
 
-def filled(forward: tuple[Let, ...]) -> tuple[Let, ...]:
+def fill_slopes(forward: tuple[Let, ...]) -> tuple[Let, ...]:
     """Values with a slope at each point that is defined by hand, ready for
     derivation."""
-    return tuple(_filled(forward, let) for let in forward)
+    return tuple(_fill(forward, let) for let in forward)
 
 
-def _filled(forward: tuple[Let, ...], let: Let) -> Let:
+def _fill(forward: tuple[Let, ...], let: Let) -> Let:
     if not any(isinstance(node, Select) for node in nodes(let.value)):
         return let
     whole = tidy(inline(forward, let.value))

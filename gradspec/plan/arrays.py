@@ -43,7 +43,9 @@ class Node(Numbered):
 
     def __post_init__(self) -> None:
         values = self._values()
-        self._set_key((type(self), *map(_numbered, values)), tuple(_nodes_of(values)))
+        self._set_key(
+            (type(self), *map(_key_numbers, values)), tuple(_nodes_of(values))
+        )
 
     def _set_key(self, made: tuple[object, ...], parts: tuple[Expr, ...]) -> None:
         object.__setattr__(self, "key", key_of(made))
@@ -81,12 +83,12 @@ def _nodes_of(values: Iterable[Any]) -> Iterator[Any]:
             yield from value
 
 
-def _numbered(part: object) -> object:
+def _key_numbers(part: object) -> object:
     match part:
         case Node(key=key):
             return key.number
         case tuple():
-            return tuple(map(_numbered, part))
+            return tuple(map(_key_numbers, part))
         case _:
             return part
 

@@ -62,13 +62,13 @@ def frames(values: Sequence[Value], preferred: Sequence[str]) -> list[tuple[str,
     rank = {axis: position for position, axis in enumerate(preferred)}
     wished = tuple(sorted(every, key=lambda axis: rank.get(axis, len(rank))))
     wishes = wished, every, every[::-1]
-    merged = [_merged(v.axes, wish) for wish in wishes for v in values]
+    merged = [_merge(v.axes, wish) for wish in wishes for v in values]
     found = dict.fromkeys((wished, *merged))
-    fewest = min(_transposed(values, order) for order in found)
-    return [order for order in found if _transposed(values, order) == fewest]
+    fewest = min(_transposition_count(values, order) for order in found)
+    return [order for order in found if _transposition_count(values, order) == fewest]
 
 
-def _merged(base: tuple[str, ...], wished: tuple[str, ...]) -> tuple[str, ...]:
+def _merge(base: tuple[str, ...], wished: tuple[str, ...]) -> tuple[str, ...]:
     """``base`` unchanged, with each other index after those that precede it in
     ``wished``.
     """
@@ -80,7 +80,7 @@ def _merged(base: tuple[str, ...], wished: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _transposed(values: Iterable[Value], order: tuple[str, ...]) -> int:
+def _transposition_count(values: Iterable[Value], order: tuple[str, ...]) -> int:
     return sum(value.axes != _in_order(value.axes, order) for value in values)
 
 
@@ -88,21 +88,21 @@ def _in_order(axes: tuple[str, ...], order: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(axis for axis in order if axis in axes)
 
 
-def aligned(value: Value, order: tuple[str, ...]) -> Expr:
+def align(value: Value, order: tuple[str, ...]) -> Expr:
     """The array over the frame: it broadcasts with others over the same frame."""
     if value.is_number:
         return value.expr
     ordered = _in_order(value.axes, order)
-    expr = permuted(value.expr, value.axes, ordered)
+    expr = permute(value.expr, value.axes, ordered)
     missing = [p for p, axis in enumerate(order) if axis not in value.axes]
     if not value.batched:
         held = [p for p, axis in enumerate(order) if axis in value.axes]
         first = held[0] if held else len(order)
         missing = [p for p in missing if p > first]
-    return expanded(expr, tuple(p - len(order) for p in missing))
+    return expand_axes(expr, tuple(p - len(order) for p in missing))
 
 
-def permuted(expr: Expr, axes: tuple[str, ...], order: tuple[str, ...]) -> Expr:
+def permute(expr: Expr, axes: tuple[str, ...], order: tuple[str, ...]) -> Expr:
     """The core axes in another order; leading axes that stay are left alone."""
     if axes == order:
         return expr
@@ -118,11 +118,11 @@ def permuted(expr: Expr, axes: tuple[str, ...], order: tuple[str, ...]) -> Expr:
 
 def spread(value: Value, order: tuple[str, ...], sizes: Sequence[Expr]) -> Expr:
     """The array with all axes of the frame at full size."""
-    expr = value.expr if value.is_number else aligned(value, order)
+    expr = value.expr if value.is_number else align(value, order)
     if not value.is_number and not value.batched:
         held = [p for p, axis in enumerate(order) if axis in value.axes]
         front = range(held[0] if held else len(order))
-        expr = expanded(expr, tuple(p - len(order) for p in front))
+        expr = expand_axes(expr, tuple(p - len(order) for p in front))
     for position, (axis, size) in enumerate(zip(order, sizes, strict=True)):
         if axis not in value.axes:
             expr = Spread(expr, position - len(order), size)
@@ -132,7 +132,7 @@ def spread(value: Value, order: tuple[str, ...], sizes: Sequence[Expr]) -> Expr:
 # --- new axes of size 1 -----------------------------------------------------------------
 
 
-def expanded(expr: Expr, axes: tuple[int, ...]) -> Expr:
+def expand_axes(expr: Expr, axes: tuple[int, ...]) -> Expr:
     """``Expand``, except of what has lost just these axes. Names of numbers have no
     axes; callers expand only what contains an array.
     """
@@ -142,12 +142,12 @@ def expanded(expr: Expr, axes: tuple[int, ...]) -> Expr:
         case Pick(arg=Gather() as whole, axis=axis) if (axis,) == axes:
             return whole  # a gathered axis of size 1 that was left out
         case Expand(arg=arg, axes=inner):
-            return Expand(arg, _composed(inner, axes))
+            return Expand(arg, _compose(inner, axes))
         case _:
             return Expand(expr, axes)
 
 
-def _composed(inner: tuple[int, ...], outer: tuple[int, ...]) -> tuple[int, ...]:
+def _compose(inner: tuple[int, ...], outer: tuple[int, ...]) -> tuple[int, ...]:
     """The positions of both sets of axes in the result of expanding twice."""
     depth = max(-min(inner), -min(outer)) + len(inner) + len(outer)
     held = [p for p in range(-depth, 0) if p not in outer]
@@ -171,7 +171,7 @@ class Position:
     value: Value
 
 
-def indexed(
+def index_array(
     array: Expr,
     batched: bool,
     positions: tuple[Position, ...],
@@ -200,10 +200,10 @@ def indexed(
             labels[at : at + 1] = names
         elif position.value.is_number:
             outside = guarded and not _is_inside(position.index, axis_sizes[number])
-            expr = _picked(expr, axis, position.value.expr, outside)
+            expr = _pick(expr, axis, position.value.expr, outside)
             del labels[axis]
         else:
-            expr, labels, batched = _taken(
+            expr, labels, batched = _take(
                 expr, batched, labels, axis, position.value, guarded
             )
     return Value(*_without_repeats(expr, labels), batched)
@@ -248,13 +248,13 @@ def _is_inside(index: ir.Expr, size: Expr) -> bool:
             return False
 
 
-def _picked(expr: Expr, axis: int, at: Expr, guarded: bool) -> Expr:
+def _pick(expr: Expr, axis: int, at: Expr, guarded: bool) -> Expr:
     if guarded:
         return Pick(Window(expr, axis, at, ONE, True), axis, ZERO)
     return Pick(expr, axis, at)
 
 
-def _taken(
+def _take(
     expr: Expr,
     batched: bool,
     labels: list[str],
@@ -272,13 +272,13 @@ def _taken(
         return Take(expr, index.expr, axis, guarded), new, batched
     if not batched and not set(index.axes) & set(others):
         label = labels[axis]
-        first = permuted(expr, tuple(labels), (label, *others))
+        first = permute(expr, tuple(labels), (label, *others))
         taken = Take(first, index.expr, -len(labels), guarded)
         return taken, [*index.axes, *others], True
-    return _gathered(expr, batched, labels, axis, index, guarded)
+    return _gather(expr, batched, labels, axis, index, guarded)
 
 
-def _gathered(
+def _gather(
     expr: Expr,
     batched: bool,
     labels: list[str],
@@ -299,7 +299,7 @@ def _gathered(
     order = tuple(extra[-1] if extra and p == slot else a for p, a in enumerate(new))
     # An axis of the array that the index lacks has size 1 in the index.
     whole = Value(index.expr, index.axes, True)
-    gathered: Expr = Gather(expr, aligned(whole, order), slot - depth, guarded)
+    gathered: Expr = Gather(expr, align(whole, order), slot - depth, guarded)
     if extra:
         return gathered, list(order), batched or index.batched
     kept = [a for p, a in enumerate(new) if p != slot]

@@ -53,12 +53,12 @@ from gradspec.plan.operations import (
     Types,
     as_float,
     operation,
-    replaced,
+    replace_whole,
     translate,
     with_values,
 )
 from gradspec.plan.plan import Assign, AxisSize
-from gradspec.plan.rewrites import batches, fenced, parted
+from gradspec.plan.rewrites import batches, fence, parts_by_batch
 from gradspec.plan.translate import array_of
 from gradspec.plan.translation import Known, sizes_needed
 
@@ -86,7 +86,7 @@ class Closed:
 
 def close(rule: Rule) -> Closed:
     """All values of the rule, closed; raises :class:`NotEmitted`."""
-    return _Closing(fenced(rule)).closed()
+    return _Closing(fence(rule)).close()
 
 
 class _Closing:
@@ -107,18 +107,18 @@ class _Closing:
         self.view |= {n: Known(Name(n), is_number=True) for n in numbers}
         self.held: set[Expr] = set()  # the arrays so far
 
-    def closed(self) -> Closed:
+    def close(self) -> Closed:
         ahead = self._forward()
         behind = self._backward()
         along, reason = self._tangents()
         declared = {let.name for let in cotangent_lets(self.rule)}
         cotangents = [name for name in behind if name in declared]
         fixed = frozenset((*cotangents, *along, *(o.name for o in self.rule.outputs)))
-        raw = _resolved(ahead, {}, frozenset())
+        raw = _resolve(ahead, {}, frozenset())
         kept = frozenset(n for n in self._saved_values() if not is_view(raw[n]))
-        again = _resolved(ahead, {}, kept)
+        again = _resolve(ahead, {}, kept)
         given = {name: value for name, value in again.items() if name not in kept}
-        back = _resolved(behind, given, frozenset())
+        back = _resolve(behind, given, frozenset())
         outputs = {o.name for o in self.rule.outputs} - {*self.rule.recomputes}
         outputs |= {*names(*(back[name] for name in cotangents)), *self.rule.saves}
         back = _by_name(back, [n for n in raw if n in outputs], raw, again)
@@ -205,7 +205,7 @@ class _Closing:
                 known = _known_input(f"d{output.name}", output.shape)
                 batched = view[output.name].batched or bool(rows[f"d{output.name}"])
                 view[f"d{output.name}"] = Known(known.expr, known.sizes, batched)
-        parts = {} if rule.is_elementwise else parted(rule)
+        parts = {} if rule.is_elementwise else parts_by_batch(rule)
         found: dict[str, Expr] = {}
         for let in in_order((*rule.backward_locals, *cotangent_lets(rule))):
             value = self._cotangent(let, parts, view)
@@ -219,7 +219,7 @@ class _Closing:
         parts: Mapping[str, tuple[tuple[ir.Expr, bool], ...]],
         view: Mapping[str, Known],
     ) -> Value:
-        """A value of the backward pass; see `rewrites.parted` for those in parts."""
+        """A value of the backward pass; see `rewrites.parts_by_batch` for those in parts."""
         # For an elementwise rule the framework sums to the shape of an input.
         rows = {f"d{i.name}": i.shape.batch for i in self.rule.inputs}
         batched = self.rule.is_elementwise or rows.get(let.name, True)
@@ -281,7 +281,7 @@ class _Closing:
 # --- parts -----------------------------------------------------------------------------
 
 
-def _resolved(
+def _resolve(
     lets: Mapping[str, Expr], known: Mapping[str, Expr], kept: frozenset[str]
 ) -> dict[str, Expr]:
     """Each let with the others inlined, except for residuals."""
@@ -307,7 +307,7 @@ def _by_name(
         for form in forms
         if children(form[name])
     }
-    return {name: replaced(value, places) for name, value in lets.items()}
+    return {name: replace_whole(value, places) for name, value in lets.items()}
 
 
 def _known_input(name: str, shape: Shape) -> Known:
@@ -392,17 +392,17 @@ def _native(node: Expr, uses: Counter[Expr]) -> Expr | None:
     match node:
         case Op(primitive="div", args=(Op(primitive="exp") as top, below)):
             total = _along_row(("sum",), below)
-            shifted = _shifted(("max", "peak"), top.args[0]) or _masked(top.args[0])
+            shifted = _shift(("max", "peak"), top.args[0]) or _masked_max(top.args[0])
             if total is None or shifted is None or uses[top] != 2:
                 return None
             is_row = total.arg == top and total.axes == shifted.axes
             return Softmax(shifted.arg, shifted.axes[0]) if is_row else None
         case Op(primitive="exp", args=(shift,)) if uses[shift] == 1:
-            shifted = _shifted(("logsumexp",), shift)
+            shifted = _shift(("logsumexp",), shift)
             alone = shifted is not None and uses[shifted] == 1
             return Softmax(shifted.arg, shifted.axes[0]) if shifted and alone else None
         case Op(primitive="sub"):
-            shifted = _shifted(("logsumexp",), node)
+            shifted = _shift(("logsumexp",), node)
             alone = shifted is not None and uses[shifted] == 1
             found = shifted if alone else None
             return LogSoftmax(found.arg, found.axes[0]) if found else None
@@ -410,7 +410,7 @@ def _native(node: Expr, uses: Counter[Expr]) -> Expr | None:
             return None
 
 
-def _shifted(ops: tuple[str, ...], value: Expr) -> Reduce | None:
+def _shift(ops: tuple[str, ...], value: Expr) -> Reduce | None:
     """The reduction ``r`` of ``a`` along one axis, if the value is ``a - r``."""
     match value:
         case Op(primitive="sub", args=(arg, below)):
@@ -420,7 +420,7 @@ def _shifted(ops: tuple[str, ...], value: Expr) -> Reduce | None:
             return None
 
 
-def _masked(value: Expr) -> Reduce | None:
+def _masked_max(value: Expr) -> Reduce | None:
     """The largest ``a`` along one axis where a mask holds, if the value is ``a`` less
     that, and -inf elsewhere.
     """

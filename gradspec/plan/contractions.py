@@ -24,18 +24,18 @@ def taken_in(
 ) -> list[Value]:
     """The values under a sum, with factors without summed indices multiplied in."""
     if len({frozenset(axes_of(value)) for value in inner}) == 1:
-        inner = [reduce(lambda a, b: t.combined("mul", a, b), inner)]
+        inner = [reduce(lambda a, b: t.combine("mul", a, b), inner)]
     needed = set[str]().union(*map(axes_of, [*above, *below]))
     at = max(
         range(len(inner)),
         key=lambda k: (needed <= axes_of(inner[k]), -len(axes_of(inner[k]))),
     )
-    value = reduce(lambda a, b: t.combined("mul", a, b), above, inner[at])
-    value = reduce(lambda a, b: t.combined("div", a, b), below, value)
+    value = reduce(lambda a, b: t.combine("mul", a, b), above, inner[at])
+    value = reduce(lambda a, b: t.combine("div", a, b), below, value)
     return [*inner[:at], value, *inner[at + 1 :]]
 
 
-def contracted(t: Translation, values: list[Value], bounds: Bounds) -> list[Value]:
+def contract(t: Translation, values: list[Value], bounds: Bounds) -> list[Value]:
     """The sum of the product, as one value; no value for an empty product."""
     while len(values) > 1:
         first, second = min(
@@ -43,7 +43,7 @@ def contracted(t: Translation, values: list[Value], bounds: Bounds) -> list[Valu
             key=lambda pair: _cost(values, pair, bounds),
         )
         rest = [v for p, v in enumerate(values) if p not in (first, second)]
-        gone = _gone(values[first], values[second], rest, bounds)
+        gone = _summed_here(values[first], values[second], rest, bounds)
         values = [
             *rest[:first],
             _pair(t, values[first], values[second], gone),
@@ -52,7 +52,7 @@ def contracted(t: Translation, values: list[Value], bounds: Bounds) -> list[Valu
     return [sum_of(t, value, bounds) for value in values]
 
 
-def _gone(
+def _summed_here(
     left: Value, right: Value, rest: Sequence[Value], bounds: Bounds
 ) -> tuple[str, ...]:
     """The summed indices that occur in this pair only."""
@@ -68,7 +68,7 @@ def _cost(
     left, right = values[pair[0]], values[pair[1]]
     rest = [v for p, v in enumerate(values) if p not in pair]
     every = axes_of(left) | axes_of(right)
-    gone = _gone(left, right, rest, bounds)
+    gone = _summed_here(left, right, rest, bounds)
     return len(every) - len(gone), not gone, len(every)
 
 
@@ -80,7 +80,7 @@ def _pair(t: Translation, left: Value, right: Value, gone: Bounds) -> Value:
     first = tuple(g for g in gone if g in alone)
     left, right = sum_of(t, left, first), sum_of(t, right, first)
     if same or not summed or (within and summed == (BATCH,)):
-        return sum_of(t, t.combined("mul", left, right), summed)
+        return sum_of(t, t.combine("mul", left, right), summed)
     return _einsum(t, left, right, summed)
 
 

@@ -39,7 +39,7 @@ from gradspec.plan.closing import Closed, NotEmitted
 from gradspec.plan.extents import Extent, Extents, extents_of
 from gradspec.plan.operations import ONE, ZERO, operation, rebuilt, with_values
 from gradspec.plan.plan import Assign, Gradient, RulePlan, Term
-from gradspec.plan.rewrites import batches, parted
+from gradspec.plan.rewrites import batches, parts_by_batch
 from gradspec.primitives.table_operators import BROADCAST_LIKE
 
 
@@ -102,9 +102,9 @@ def _gradient(
 
 def _require_one_batch(rule: Rule, variable: Input, used: tuple[str, ...]) -> None:
     """The cotangent of an output without batch axes counts once, and must not be summed
-    over the batch of another output. An override cannot be split (`rewrites.parted`).
+    over the batch of another output. An override cannot be split (`rewrites.parts_by_batch`).
     """
-    if f"d{variable.name}" in parted(rule):
+    if f"d{variable.name}" in parts_by_batch(rule):
         return
     kinds = {bool(rows) for name, rows in batches(rule).items() if name in used}
     if not variable.shape.batch and len(kinds) > 1:

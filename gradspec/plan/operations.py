@@ -84,7 +84,7 @@ def is_scalar(expr: Expr, types: Types) -> bool:
     return all(name in types.scalars for name in names(expr))
 
 
-def replaced(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:
+def replace_whole(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:
     """``expr`` with whole sub-expressions replaced, outermost first."""
     done: dict[Expr, Expr] = {}
     for node in nodes(expr):
@@ -95,7 +95,7 @@ def replaced(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:
 
 def with_values(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     """Names replaced, and the result simplified where that is exact."""
-    return replaced(expr, {Name(name): value for name, value in values.items()})
+    return replace_whole(expr, {Name(name): value for name, value in values.items()})
 
 
 def rebuilt(node: Expr, parts: tuple[Expr, ...]) -> Expr:
@@ -126,13 +126,13 @@ def array_node(node: ir.Expr, parts: tuple[Expr, ...], types: Types) -> Expr:
         case ir.Apply(op="pow", args=(_, ir.Const(value=power))):
             return _power(as_float(parts[0], types), power, types)
         case ir.Apply(op="square"):
-            return _squared(parts[0], types)
+            return _square(parts[0], types)
         case ir.Apply(op="mul") if parts[0] == parts[1]:
-            return _squared(parts[0], types)
+            return _square(parts[0], types)
         case ir.Apply(op=op):
             return operation(op, _arguments(op, parts, types))
         case ir.Select():
-            return chosen(parts, types)
+            return choose_between(parts, types)
         case ir.Idx() | ir.Reduce() | ir.Call():
             raise AssertionError(f"not elementwise: {node}")
         case _:
@@ -153,7 +153,7 @@ def _arguments(op: str, parts: tuple[Expr, ...], types: Types) -> tuple[Expr, ..
     )
 
 
-def chosen(parts: tuple[Expr, ...], types: Types) -> Expr:
+def choose_between(parts: tuple[Expr, ...], types: Types) -> Expr:
     """A choice between numbers by a tensor has no floating type of its own."""
     condition, then, other = parts
     then, other = as_float(then, types), as_float(other, types)
@@ -182,7 +182,7 @@ def _is_discrete(value: Expr, types: Types) -> bool:
             return is_whole(value, types.integers) and not is_scalar(value, types)
 
 
-def _squared(base: Expr, types: Types) -> Expr:
+def _square(base: Expr, types: Types) -> Expr:
     if is_scalar(base, types):
         return Op("mul", (base, base))
     return Op("square", (as_float(base, types),))
@@ -215,15 +215,15 @@ def operation(op: str, args: tuple[Expr, ...]) -> Expr:
     match op, args:
         case "neg", (Literal(value=value),):
             return Literal(-value)
-        case "neg", (inner,) if (positive := _negated(inner)) is not None:
+        case "neg", (inner,) if (positive := _negated_operand(inner)) is not None:
             return positive
-        case "neg", (Op("sub", (left, right)),) if _negated(left) is not None:
+        case "neg", (Op("sub", (left, right)),) if _negated_operand(left) is not None:
             return operation("add", (operation("neg", (left,)), right))
         case "mul" | "div", (left, Op("neg", (inner,))):
             return operation("neg", (operation(op, (left, inner)),))
-        case "add", (left, right) if (positive := _negated(right)) is not None:
+        case "add", (left, right) if (positive := _negated_operand(right)) is not None:
             return operation("sub", (left, positive))
-        case "sub", (left, right) if (positive := _negated(right)) is not None:
+        case "sub", (left, right) if (positive := _negated_operand(right)) is not None:
             return operation("add", (left, positive))
         case "add", (left, right) if left == ZERO:
             return right
@@ -243,7 +243,7 @@ def operation(op: str, args: tuple[Expr, ...]) -> Expr:
             return Op(op, args)
 
 
-def _negated(value: Expr) -> Expr | None:
+def _negated_operand(value: Expr) -> Expr | None:
     """The operand, if ``value`` is written as a negative."""
     match value:
         case Literal(value=number) if number < 0:
@@ -251,7 +251,7 @@ def _negated(value: Expr) -> Expr | None:
         case Op(primitive="neg", args=(inner,)):
             return inner
         case Op(primitive="mul" | "div" as op, args=(left, right)):
-            positive = _negated(left)
+            positive = _negated_operand(left)
             return None if positive is None else operation(op, (positive, right))
         case _:
             return None
@@ -269,12 +269,12 @@ def expander(
 
     def expand(expr: Expr) -> Expr:
         done: dict[Expr, Expr] = {}
-        for node in nodes(folded(expr, numbers)):
+        for node in nodes(fold(expr, numbers)):
             value = rebuilt(node, tuple(done[child] for child in children(node)))
-            done[node] = written = expanded(value)
-        return folded(written, numbers)
+            done[node] = written = expand_value(value)
+        return fold(written, numbers)
 
-    def expanded(value: Expr) -> Expr:
+    def expand_value(value: Expr) -> Expr:
         if not isinstance(value, Op):
             return value
         spelling = spellings.get(value.primitive)
@@ -315,7 +315,7 @@ _BITS = 200
 """Precision of constants in bits: nearly four times that of a double."""
 
 
-def folded(expr: Expr, numbers: frozenset[str] = frozenset()) -> Expr:
+def fold(expr: Expr, numbers: frozenset[str] = frozenset()) -> Expr:
     """``expr`` with operations on literals evaluated; ``numbers`` as in `expander`."""
     done: dict[Expr, Expr] = {}
     exact: dict[Expr, ir.Expr] = {}
@@ -324,15 +324,15 @@ def folded(expr: Expr, numbers: frozenset[str] = frozenset()) -> Expr:
     shared: set[Expr] = set()
     for node in nodes(expr):
         parts = tuple(done[child] for child in children(node))
-        done[node] = _folded(rebuilt(node, parts), exact)
+        done[node] = _fold(rebuilt(node, parts), exact)
         if node not in inner or uses[node] > 1:
             done[node] = _with_one_constant(done[node], shared, exact)
         if uses[node] > 1 and not {*names(node)} <= numbers:
             shared.add(done[node])
-    return transform(done[expr], _written)
+    return transform(done[expr], _comparison)
 
 
-def _written(node: Expr) -> Expr:
+def _comparison(node: Expr) -> Expr:
     """A known condition that stands alone, written as a comparison."""
     match node:
         case Op("true"):
@@ -343,7 +343,7 @@ def _written(node: Expr) -> Expr:
             return node
 
 
-def _folded(node: Expr, exact: dict[Expr, ir.Expr]) -> Expr:
+def _fold(node: Expr, exact: dict[Expr, ir.Expr]) -> Expr:
     match node:
         case Where(condition=Op("true"), then=then):
             return then

@@ -198,7 +198,7 @@ class RulePlan(Signature):
         sizes = (size.name for size in self.sizes)
         return tuple(dict.fromkeys([*ends, *(let.name for let in lets), *sizes]))
 
-    def mapped(
+    def map_values(
         self, value: Callable[[Expr], Expr], name: Callable[[str], str] = str
     ) -> RulePlan:
         """The plan with each expression changed, and each name of a value."""

@@ -37,7 +37,7 @@ _SUFFIX = ".grad"
 
 def plan_module(source: Source, rules: tuple[CheckedRule, ...]) -> ModulePlan:
     """The plan of one file. ``source.path`` is its path below the source root."""
-    plans = [_planned(rule) for rule in rules]
+    plans = [_plan(rule) for rule in rules]
     return ModulePlan(
         source=source,
         path=source.path.removesuffix(_SUFFIX) + ".py",
@@ -47,7 +47,7 @@ def plan_module(source: Source, rules: tuple[CheckedRule, ...]) -> ModulePlan:
     )
 
 
-def _planned(checked: CheckedRule) -> RulePlan | Unplanned:
+def _plan(checked: CheckedRule) -> RulePlan | Unplanned:
     rule = checked.rule
     try:
         return plan_rule(checked)
@@ -114,7 +114,7 @@ def _nature(checked: CheckedRule) -> Nature:
 # they are no residuals.
 
 
-def unsaved(module: ModulePlan) -> tuple[Diagnostic, ...]:
+def unsaved_warnings(module: ModulePlan) -> tuple[Diagnostic, ...]:
     """A warning for each name that ``save`` lists without effect."""
     return tuple(found for plan in module.rules for found in _of_rule(plan))
 
@@ -136,7 +136,7 @@ def _of_rule(plan: RulePlan) -> Iterator[Diagnostic]:
 # --- what takes more memory than it need ------------------------------------------------
 
 
-def widened(module: ModulePlan) -> tuple[Diagnostic, ...]:
+def widening_warnings(module: ModulePlan) -> tuple[Diagnostic, ...]:
     """A warning for each rule whose backward has an array of more axes than any value
     of its forward.
     """

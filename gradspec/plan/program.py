@@ -29,7 +29,7 @@ from gradspec.plan.arrays import (
     with_children,
 )
 from gradspec.plan.gradients import is_linear, reach_of
-from gradspec.plan.operations import expander, folded
+from gradspec.plan.operations import expander, fold
 from gradspec.plan.plan import (
     Assign,
     AxisSize,
@@ -46,7 +46,7 @@ from gradspec.plan.sharing import (
     backward,
     forward,
     pushforward,
-    shared,
+    share_values,
     tensor_gradients,
 )
 from gradspec.primitives.lookup import primitive
@@ -191,8 +191,8 @@ class Program(Signature):
             (f"{i.name}_dot" for i in self.tensor_inputs),
             terms[0].upstream,
         )
-        pushed = _inlined(block.statements, block.results[0])
-        pulled = _inlined(self.backward.statements, terms[0].value)
+        pushed = _inline(block.statements, block.results[0])
+        pulled = _inline(self.backward.statements, terms[0].value)
         return substitute(pushed, {dot: Name(cotangent)}) == pulled
 
     @property
@@ -273,7 +273,7 @@ def program(plan: RulePlan, operators: Operators) -> Program:
     """RulePlan → Program: values with reserved names are renamed, primitives that the
     target lacks are expanded, repeated values are named, residuals are chosen.
     """
-    plan = renamed(plan, operators.reserved)
+    plan = rename_reserved(plan, operators.reserved)
     if operators.sizes_are_tensors:
         plan = with_sizes(plan)
     plan = _with_residuals(plan, operators)
@@ -281,7 +281,7 @@ def program(plan: RulePlan, operators: Operators) -> Program:
     reserved = operators.reserved | _functions(operators)
     words = Words(expander(operators.spellings, numbers), reserved)
     outputs = tuple(o.name for o in plan.outputs)
-    behind = unnamed(backward(plan, words, operators.by_output))
+    behind = inline_names(backward(plan, words, operators.by_output))
     names_ = {let.name for let in plan.forward} - {*outputs}
     kept = tuple(name for name in behind.residuals if name in names_)
     gradients = [g for g in tensor_gradients(plan) if g is not None]
@@ -298,7 +298,7 @@ def program(plan: RulePlan, operators: Operators) -> Program:
     if plan.tangents is not None and gradients:
         along = pushforward(plan, words, behind.residuals)
     if linear and operators.by_slope:
-        pushes = Block(*shared(plan, words, tuple(_linear(slopes))))
+        pushes = Block(*share_values(plan, words, tuple(_linear(slopes))))
     return Program(
         name=plan.name,
         inputs=plan.inputs,
@@ -327,7 +327,7 @@ def _linear(slopes: Slopes) -> Iterator[Expr]:
         yield from (slope for _, slope in parts if slope is not None)
 
 
-def _inlined(statements: Iterable[Assign], value: Expr) -> Expr:
+def _inline(statements: Iterable[Assign], value: Expr) -> Expr:
     found: dict[str, Expr] = {}
     for statement in statements:
         found[statement.name] = substitute(statement.value, found)
@@ -350,7 +350,7 @@ def _with_residuals(plan: RulePlan, operators: Operators) -> RulePlan:
     outputs = frozenset[str]() if declared else {o.name for o in plan.outputs}
     values = {a.name: a.value for a in plan.forward if a.name not in outputs}
     saved = tuple(name for name in plan.saved if name not in values)
-    return replace(plan.mapped(lambda v: substitute(v, values)), saved=saved)
+    return replace(plan.map_values(lambda v: substitute(v, values)), saved=saved)
 
 
 def _numbers(plan: RulePlan, operators: Operators) -> frozenset[str]:
@@ -359,7 +359,7 @@ def _numbers(plan: RulePlan, operators: Operators) -> frozenset[str]:
     if not operators.sizes_are_tensors:
         found |= {size.name for size in plan.sizes}
     for constant in plan.constants:
-        if is_number(folded(constant.value), frozenset(found)):
+        if is_number(fold(constant.value), frozenset(found)):
             found.add(constant.name)
     return frozenset(found)
 
@@ -393,7 +393,7 @@ def _reach(plan: RulePlan, output: str) -> tuple[str, ...]:
 # --- gradients in place ---------------------------------------------------------------
 
 
-def unnamed(backward: Backward) -> Backward:
+def inline_names(backward: Backward) -> Backward:
     """The backward pass with ``dx = …`` inlined into a term that is the name ``dx``,
     where nothing else needs that name: the target assigns it itself, in the input's
     shape.
@@ -410,13 +410,15 @@ def unnamed(backward: Backward) -> Backward:
         backward,
         statements=tuple(s for s in backward.statements if s.name not in steps),
         gradients=tuple(
-            group if group is None else tuple(_written(term, steps) for term in group)
+            group
+            if group is None
+            else tuple(_inline_term(term, steps) for term in group)
             for group in backward.gradients
         ),
     )
 
 
-def _written(term: Term, steps: dict[str, Assign]) -> Term:
+def _inline_term(term: Term, steps: dict[str, Assign]) -> Term:
     value: Expr = term.value
     if isinstance(value, Name) and value.id in steps:
         step = steps[value.id]
@@ -427,7 +429,7 @@ def _written(term: Term, steps: dict[str, Assign]) -> Term:
 # --- free names -----------------------------------------------------------------------
 
 
-def renamed(plan: RulePlan, reserved: frozenset[str]) -> RulePlan:
+def rename_reserved(plan: RulePlan, reserved: frozenset[str]) -> RulePlan:
     """The plan with ``np`` renamed to ``np_`` where ``np`` is reserved; likewise every
     output, local and size whose name, gradient or tangent collides.
     """
@@ -443,7 +445,7 @@ def renamed(plan: RulePlan, reserved: frozenset[str]) -> RulePlan:
     values: dict[str, Expr] = {old: Name(new) for old, new in every.items()}
     if not changed:
         return plan
-    return plan.mapped(lambda v: substitute(v, values), lambda n: every.get(n, n))
+    return plan.map_values(lambda v: substitute(v, values), lambda n: every.get(n, n))
 
 
 def _free(name: str, reserved: frozenset[str], taken: tuple[str, ...]) -> str:
@@ -474,7 +476,7 @@ def with_sizes(plan: RulePlan) -> RulePlan:
     whole = frozenset(i.name for i in plan.inputs if i.kind in kinds)
     whole |= {size.name for size in plan.sizes}
     numbers = frozenset(i.name for i in plan.static_inputs)
-    return plan.mapped(lambda value: _cast(value, whole, numbers))
+    return plan.map_values(lambda value: _cast(value, whole, numbers))
 
 
 def _cast(expr: Expr, whole: frozenset[str], numbers: frozenset[str]) -> Expr:

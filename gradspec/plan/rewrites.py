@@ -12,7 +12,14 @@ from functools import cache, reduce
 from itertools import product
 from typing import Any
 
-from gradspec.derive.scopes import Fresh, Value, extent, inlined, named, replaced
+from gradspec.derive.scopes import (
+    Fresh,
+    Value,
+    extent,
+    inline_values,
+    replace_indices,
+    shorten_names,
+)
 from gradspec.derive.simplify import conjuncts, linear
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
@@ -66,13 +73,13 @@ def is_within(condition: Expr, reference: Ref, sizes: Sequence[Expr]) -> bool:
         for position, size in zip(reference.indices, sizes, strict=True)
     ]
     return all(
-        _bound(conjunct)
+        _bound_of(conjunct)
         in [(0, low) for low, _ in reach] + [(-1, high) for _, high in reach]
         for conjunct in conjuncts(condition)
     )
 
 
-def _bound(condition: Expr) -> tuple[int, Mapping[Expr, Fraction]] | None:
+def _bound_of(condition: Expr) -> tuple[int, Mapping[Expr, Fraction]] | None:
     """``(0, p)`` for ``p >= 0`` and ``(-1, p)`` for ``p < 0``, of whole numbers."""
     match condition:
         case Apply(op="ge", args=(a, b)) | Apply(op="le", args=(b, a)):
@@ -202,7 +209,7 @@ def _single_term(node: Expr, integers: Set[str]) -> Expr:
                 inside = Apply("ge", (at, ZERO)), Apply("lt", (at, extent(bound.axis)))
                 every = [*inside, *(other for other in tests if other is not test)]
                 holds = reduce(lambda a, b: Apply("and", (a, b)), every)
-                body = replaced(Select(holds, then, ZERO), {bound.index: at})
+                body = replace_indices(Select(holds, then, ZERO), {bound.index: at})
                 rest = tuple(b for b in node.bounds if b is not bound)
                 return Reduce("sum", rest, body) if rest else body
     return node
@@ -256,7 +263,7 @@ def _compares(node: ir.Expr, index: str) -> bool:
 
 def at_positions(expr: ir.Expr, index: str, axis: int) -> tuple[ir.Expr, ...]:
     """``expr`` at each position."""
-    return tuple(replaced(expr, {index: ir.const(k)}) for k in range(axis))
+    return tuple(replace_indices(expr, {index: ir.const(k)}) for k in range(axis))
 
 
 # --- small factors first --------------------------------------------------------------
@@ -267,7 +274,7 @@ def at_positions(expr: ir.Expr, index: str, axis: int) -> tuple[ir.Expr, ...]:
 # a row: their product is one number for each row.
 
 
-def regrouped(expr: ir.Expr, tensors: frozenset[str]) -> ir.Expr:
+def regroup(expr: ir.Expr, tensors: frozenset[str]) -> ir.Expr:
     """``expr`` with its products so bracketed; ``tensors`` are the names of tensors."""
     uses = Counter(child for node in walk.nodes(expr) for child in walk.children(node))
     exact = {n for top in filter(_is_exact, walk.nodes(expr)) for n in walk.nodes(top)}
@@ -276,7 +283,7 @@ def regrouped(expr: ir.Expr, tensors: frozenset[str]) -> ir.Expr:
         parts = tuple(done[child] for child in walk.children(node))
         made = walk.with_children(node, parts)
         alone = node not in exact and (not parts or uses[walk.children(node)[0]] == 1)
-        done[node] = _bracketed(made, tensors) if alone else made
+        done[node] = _bracket(made, tensors) if alone else made
     return done[expr]
 
 
@@ -291,7 +298,7 @@ def _is_exact(node: ir.Expr) -> bool:
             return isinstance(node, ir.Apply) and node.op == "eq"
 
 
-def _bracketed(expr: ir.Expr, tensors: frozenset[str]) -> ir.Expr:
+def _bracket(expr: ir.Expr, tensors: frozenset[str]) -> ir.Expr:
     """One product or quotient whose left side is a product."""
     match expr:
         case ir.Apply(
@@ -361,7 +368,7 @@ def undefined_at(value: ir.Expr, known: Mapping[str, Sizes]) -> Sizes:
 # which most functions are finite.
 
 
-def fenced(rule: Rule) -> Rule:
+def fence(rule: Rule) -> Rule:
     """The rule with no reference beyond an axis in the locals that lack elements."""
     found = partial(rule)
     if not found:
@@ -416,7 +423,7 @@ def _ranges(let: Let) -> dict[str, str | int]:
 # the cotangents, so it is the sum of its values with all but one kind of them set to 0.
 
 
-def parted(rule: Rule) -> dict[str, tuple[tuple[Expr, bool], ...]]:
+def parts_by_batch(rule: Rule) -> dict[str, tuple[tuple[Expr, bool], ...]]:
     """By ``d<input>``: its parts, each from the outputs whose batch axes are those of
     the same inputs, and True if there are such axes; only for inputs with several.
     """
@@ -428,7 +435,9 @@ def parted(rule: Rule) -> dict[str, tuple[tuple[Expr, bool], ...]]:
             continue
         whole = entry.value
         if walk.names(whole) & set(lets):
-            whole = named(inlined(whole, lets, Fresh()), frozenset(entry.indices))
+            whole = shorten_names(
+                inline_values(whole, lets, Fresh()), frozenset(entry.indices)
+            )
         used = [name for name in upstream if name in walk.names(whole)]
         kinds = dict.fromkeys(upstream[name] for name in used)
         if len(kinds) > 1:

@@ -71,7 +71,9 @@ def backward(plan: RulePlan, words: Words, by_output: bool) -> Backward:
     ]
     roots = tuple(words.expand(t.value) for group in groups for t in group or ())
     named = _independent_inputs(owners, roots) if by_output else owners
-    known = _known(plan, words, _backward_values(plan, words, owners, named, roots))
+    known = _known_names(
+        plan, words, _backward_values(plan, words, owners, named, roots)
+    )
     statements, shared = share(roots, known, _namer(plan, words))
     values = iter(shared)
     return Backward(
@@ -102,7 +104,7 @@ def pushforward(plan: RulePlan, words: Words, given: tuple[str, ...] = ()) -> Bl
     return Block(tuple(reversed(kept)), block.results)
 
 
-def shared(
+def share_values(
     plan: RulePlan, words: Words, roots: tuple[Expr, ...]
 ) -> tuple[tuple[Assign, ...], tuple[Expr, ...]]:
     """Statements and the roots in terms of them. Values that the author named keep
@@ -111,7 +113,7 @@ def shared(
     outputs = {output.name for output in plan.outputs}
     lets = (*plan.backward_locals, *plan.forward)
     values = {a.name: words.expand(a.value) for a in lets if a.name not in outputs}
-    return share(roots, _known(plan, words, values), _namer(plan, words))
+    return share(roots, _known_names(plan, words, values), _namer(plan, words))
 
 
 # --- blocks ----------------------------------------------------------------------------
@@ -128,7 +130,7 @@ def _block(
     results = tuple(values[name] for name in wanted)
     needed = {*nodes(*results, *(values[name] for name in keep))}
     roots = {n: v for n, v in values.items() if n in wanted or n in keep or v in needed}
-    known = _known(plan, words, values)
+    known = _known_names(plan, words, values)
     statements, shared = share(tuple(roots.values()), known, _namer(plan, words))
     named = dict(zip(roots, shared, strict=True))
     # a saved local may be another name of an input or of an earlier local
@@ -136,7 +138,7 @@ def _block(
     return Block(statements + aliases, tuple(named[name] for name in wanted))
 
 
-def _known(plan: RulePlan, words: Words, values: Mapping[str, Expr]) -> Known:
+def _known_names(plan: RulePlan, words: Words, values: Mapping[str, Expr]) -> Known:
     """The known names; a value keeps the first name that it gets."""
     named: dict[Expr, str] = {}
     for name, value in values.items():
@@ -203,12 +205,11 @@ def _sum_of_terms(gradient: Gradient) -> tuple[Term, ...]:
         upstream = tuple(u for term in gradient.terms for u in term.upstream)
         return (Term(gradient.whole, upstream, spans[0]),)
     return tuple(
-        _added([term for term in gradient.terms if term.spans == span])
-        for span in spans
+        _add([term for term in gradient.terms if term.spans == span]) for span in spans
     )
 
 
-def _added(terms: list[Term]) -> Term:
+def _add(terms: list[Term]) -> Term:
     total = terms[0]
     for term in terms[1:]:
         value = operation("add", (total.value, term.value))

@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import reduce
 from operator import and_
 
-from gradspec.derive.scopes import replaced
+from gradspec.derive.scopes import replace_indices
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
 from gradspec.ir.tidy import fold
@@ -27,12 +27,12 @@ from gradspec.plan.arrays import (
     ScatterAdd,
     Window,
 )
-from gradspec.plan.axes import Value, aligned
+from gradspec.plan.axes import Value, align
 from gradspec.plan.contractions import (
     BATCH,
     Bounds,
     axes_of,
-    contracted,
+    contract,
     sum_of,
     taken_in,
 )
@@ -50,21 +50,19 @@ def total(
     special = _special(t, bounds, body)
     if special is not None:
         return special
-    tree = _expanded(t, body)
+    tree = _distribute(t, body)
     terms = _terms(tree)
     for term in terms:
         condition = _outer_condition(t, bounds, term)
         if condition is not None:
             rest = [other for other in terms if other is not term]
-            chosen = _chosen(t, bounds, term, condition)
-            return _added(
-                t, [chosen, *(total(t, bounds, _sum(rest)) for _ in rest[:1])]
-            )
-    products = _gathered(t, bounds, tree)
+            chosen = _sum_choice(t, bounds, term, condition)
+            return _add(t, [chosen, *(total(t, bounds, _sum(rest)) for _ in rest[:1])])
+    products = _gather(t, bounds, tree)
     if any(_is_contraction(t, product, bounds) for product in products) or (
         len(products) == 1 and _is_leaner(t, bounds, products[0], body)
     ):
-        return _added(t, [_product_total(t, bounds, product) for product in products])
+        return _add(t, [_product_total(t, bounds, product) for product in products])
     return _product_total(t, bounds, body)
 
 
@@ -77,7 +75,7 @@ def _special(t: Translation, bounds: Bounds, body: ir.Expr) -> Value | None:
                 other == ir.ZERO
             ):
                 above = [then if f is factor else f for f in parts.above]
-                chosen = _multiplied(parts, above)
+                chosen = _multiply(parts, above)
                 found = _running(t, bounds, chosen, condition) or _by_position(
                     t, bounds, chosen, condition
                 )
@@ -86,7 +84,9 @@ def _special(t: Translation, bounds: Bounds, body: ir.Expr) -> Value | None:
     return None
 
 
-def _chosen(t: Translation, bounds: Bounds, body: ir.Expr, condition: ir.Expr) -> Value:
+def _sum_choice(
+    t: Translation, bounds: Bounds, body: ir.Expr, condition: ir.Expr
+) -> Value:
     """A choice whose condition has no summed index becomes a choice between sums."""
     then, other = (
         total(t, bounds, _assuming(body, condition, holds)) for holds in (True, False)
@@ -100,11 +100,11 @@ def _average(
     """The mean; over the positions where the condition holds, if there is one."""
     if where is not None:
         count = total(t, bounds, ir.Select(where, ir.ONE, ir.ZERO))
-        return t.combined("div", total(t, bounds, body, where), count)
+        return t.combine("div", total(t, bounds, body, where), count)
     value = t.value(body)
     if set(bounds) <= set(value.axes) and not _is_contraction(t, body, bounds):
         return t.over("mean", bounds, value)
-    return t.combined("div", total(t, bounds, body), _count(t, bounds))
+    return t.combine("div", total(t, bounds, body), _count(t, bounds))
 
 
 SUMMATIONS: Mapping[str, Summation] = {"sum": total, "mean": _average}
@@ -186,12 +186,12 @@ def within_sums(t: Translation, value: ir.Expr) -> ir.Expr:
         lost = _factors(parts, is_lost)
         if not lost.above and not lost.below:
             return node
-        body = _multiplied(replace(lost, negative=False), [at.body, *lost.above])
+        body = _multiply(replace(lost, negative=False), [at.body, *lost.above])
         rest = _factors(parts, lambda f: f not in (*lost.above, *lost.below))
         taken = ir.Reduce("sum", at.bounds, body, at.where)
         above = [*rest.above]
         above[above.index(at)] = taken
-        return _multiplied(rest, above)
+        return _multiply(rest, above)
 
     return walk.transform(value, visit)
 
@@ -206,27 +206,27 @@ def _product_total(t: Translation, bounds: Bounds, body: ir.Expr) -> Value:
     inner = [t.value(f) for f in parts.above if f not in outside.above]
     for divisor in (t.value(f) for f in parts.below if f not in outside.below):
         over = inner.pop() if inner else Value(Literal(Fraction(1)), is_number=True)
-        inner.append(t.combined("div", over, divisor))
+        inner.append(t.combine("div", over, divisor))
     empty = _factors(outside, lambda f: bool(inner) and _is_lost(t, f, bounds))
-    nested = [] if empty.above or empty.below else _nested(t, bounds, parts)
+    nested = [] if empty.above or empty.below else _merge_sums(t, bounds, parts)
     if empty.above or empty.below:
         inner = taken_in(t, inner, *_values(t, empty))
         outside = _factors(outside, lambda f: f not in (*empty.above, *empty.below))
     present = {axis for value in inner for axis in value.axes}
     absent = tuple(b for b in bounds if b not in present and b != BATCH)
     above, below = _values(t, outside)
-    factors = [*above, *(nested or contracted(t, inner, bounds))]
+    factors = [*above, *(nested or contract(t, inner, bounds))]
     if absent and not nested:  # a nested sum has counted them
         factors.append(_count(t, absent))
     result = reduce(
-        lambda a, b: t.combined("mul", a, b),
+        lambda a, b: t.combine("mul", a, b),
         factors or [Value(Literal(Fraction(1)), is_number=True)],
     )
-    result = reduce(lambda a, b: t.combined("div", a, b), below, result)
-    return t.combined("neg", result) if parts.negative else result
+    result = reduce(lambda a, b: t.combine("div", a, b), below, result)
+    return t.combine("neg", result) if parts.negative else result
 
 
-def _nested(t: Translation, bounds: Bounds, parts: _Product) -> list[Value]:
+def _merge_sums(t: Translation, bounds: Bounds, parts: _Product) -> list[Value]:
     """A sum of a sum becomes one sum, if the inner one is the whole body, and is not a
     choice between sums; a running sum or a sum by position.
     """
@@ -235,7 +235,7 @@ def _nested(t: Translation, bounds: Bounds, parts: _Product) -> list[Value]:
     match inner:
         case [ir.Reduce(op="sum", bounds=more, body=body, where=where)] if not below:
             own = tuple(b.index for b in more)
-            if _outer_condition(t, own, _expanded(t, body)) is None:
+            if _outer_condition(t, own, _distribute(t, body)) is None:
                 return [total(t, (*bounds, *own), body, where)]
             return []
         case [ir.Select() as choice] if not below:
@@ -246,10 +246,10 @@ def _nested(t: Translation, bounds: Bounds, parts: _Product) -> list[Value]:
 
 
 def _depends(value: Value, bounds: Bounds) -> bool:
-    return bool(_summed(value, bounds))
+    return bool(_summed_bounds(value, bounds))
 
 
-def _summed(value: Value, bounds: Bounds) -> set[str]:
+def _summed_bounds(value: Value, bounds: Bounds) -> set[str]:
     """The bounds that occur in a value."""
     return set(bounds) & axes_of(value)
 
@@ -284,7 +284,7 @@ def _branches(tree: ir.Expr) -> tuple[int, ...]:
             return ()
 
 
-def _mapped(
+def _map_leaves(
     tree: ir.Expr, visit: Callable[[_Path, ir.Expr], ir.Expr], path: _Path = ()
 ) -> ir.Expr:
     """The tree with other leaves; those that are 0 stay."""
@@ -294,7 +294,7 @@ def _mapped(
     if isinstance(tree, ir.Select):
         path = (*path, tree.condition)
     parts = walk.children(tree)
-    made = (_mapped(p, visit, path) if k in at else p for k, p in enumerate(parts))
+    made = (_map_leaves(p, visit, path) if k in at else p for k, p in enumerate(parts))
     return fold(walk.with_children(tree, tuple(made)))
 
 
@@ -306,7 +306,7 @@ def _leaves(tree: ir.Expr) -> list[_Leaf]:
         found.append((path, leaf))
         return leaf
 
-    _mapped(tree, visit)
+    _map_leaves(tree, visit)
     return found
 
 
@@ -327,26 +327,28 @@ def _sum(terms: Sequence[ir.Expr]) -> ir.Expr:
     return reduce(lambda a, b: fold(ir.apply("add", a, b)), terms)
 
 
-def _expanded(t: Translation, body: ir.Expr) -> ir.Expr:
+def _distribute(t: Translation, body: ir.Expr) -> ir.Expr:
     """The tree with products distributed over the trees in them that are larger than
     all that they are made of: ``g[i, j] * (x[i, l] + z[j, l])``.
     """
     if _branches(body):
-        return _mapped(_kept(t, body, True), lambda _, leaf: _expanded(t, leaf))
+        return _map_leaves(
+            _keep_differences(t, body, True), lambda _, leaf: _distribute(t, leaf)
+        )
     parts = _product(body)
     for at, factor in enumerate(parts.above):
         rest = [*parts.above[:at], *parts.above[at + 1 :]]  # it may occur there again
-        tree = _kept(t, factor)
+        tree = _keep_differences(t, factor)
         if _branches(tree) and (not rest or _is_larger(t, tree, rest)):
             break
     else:
         return body
-    return _mapped(
-        tree, lambda _, leaf: _expanded(t, _multiplied(parts, [*rest, leaf]))
+    return _map_leaves(
+        tree, lambda _, leaf: _distribute(t, _multiply(parts, [*rest, leaf]))
     )
 
 
-def _kept(t: Translation, tree: ir.Expr, is_root: bool = False) -> ir.Expr:
+def _keep_differences(t: Translation, tree: ir.Expr, is_root: bool = False) -> ir.Expr:
     """The tree with differences as leaves, of factor 1, unless a term has all of their
     axes: distributed, they would lose the digits of what their terms share.
     """
@@ -357,7 +359,7 @@ def _kept(t: Translation, tree: ir.Expr, is_root: bool = False) -> ir.Expr:
         return ir.apply("mul", ir.ONE, tree)
     is_root &= not isinstance(tree, ir.Select)
     parts = (
-        _kept(t, part, is_root) if k in at else part
+        _keep_differences(t, part, is_root) if k in at else part
         for k, part in enumerate(walk.children(tree))
     )
     return walk.with_children(tree, tuple(parts)) if at else tree
@@ -402,7 +404,7 @@ def _assuming(tree: ir.Expr, condition: ir.Expr, holds: bool) -> ir.Expr:
     return fold(walk.with_children(tree, tuple(parts))) if at else tree
 
 
-def _gathered(t: Translation, bounds: Bounds, tree: ir.Expr) -> list[ir.Expr]:
+def _gather(t: Translation, bounds: Bounds, tree: ir.Expr) -> list[ir.Expr]:
     """A tree as few products: one if what its leaves have in common leaves a rest of
     fewer axes; else one for each set of leaves that share what leaves the tree.
     """
@@ -444,18 +446,20 @@ def _common(
 ) -> ir.Expr:
     """The part of a tree that a group of leaves makes, as one product."""
     if len(group) == 1:
-        alone = _mapped(tree, lambda *leaf: leaf[1] if leaf == group[0] else ir.ZERO)
-        return _narrowed(t, bounds, alone, *group[0])
+        alone = _map_leaves(
+            tree, lambda *leaf: leaf[1] if leaf == group[0] else ir.ZERO
+        )
+        return _narrow(t, bounds, alone, *group[0])
     every = [_product(leaf) for _, leaf in group]
     above = reduce(and_, (Counter(parts.above) for parts in every))
     below = reduce(and_, (Counter(parts.below) for parts in every))
     shared = _Product(False, (*above.elements(),), (*below.elements(),))
     path = tuple(condition for path, _ in group for condition in path)
     core = _outer_factors(t, bounds, path, shared)
-    rest = _mapped(
+    rest = _map_leaves(
         tree, lambda *leaf: _without(leaf[1], core) if leaf in group else ir.ZERO
     )
-    return _multiplied(core, [*core.above, rest])
+    return _multiply(core, [*core.above, rest])
 
 
 def _without(leaf: ir.Expr, core: _Product) -> ir.Expr:
@@ -464,10 +468,10 @@ def _without(leaf: ir.Expr, core: _Product) -> ir.Expr:
     above = Counter(parts.above) - Counter(core.above)
     below = Counter(parts.below) - Counter(core.below)
     rest = replace(parts, below=tuple(below.elements()))
-    return _multiplied(rest, [*above.elements()] or [ir.ONE])
+    return _multiply(rest, [*above.elements()] or [ir.ONE])
 
 
-def _narrowed(
+def _narrow(
     t: Translation, bounds: Bounds, tree: ir.Expr, path: _Path, leaf: ir.Expr
 ) -> ir.Expr:
     """A tree of one leaf as a product. One factor alone is masked, the first that has
@@ -486,22 +490,22 @@ def _narrowed(
     if not left:
         return tree
 
-    def placed(factor: ir.Expr) -> ir.Expr:
-        return _mapped(tree, lambda *_: factor)
+    def put_factor(factor: ir.Expr) -> ir.Expr:
+        return _map_leaves(tree, lambda *_: factor)
 
     near = _axes(t, left)
     outer = _factors(parts, lambda f: not _depends(t.value(f), bounds))
-    whole = placed(_without(leaf, outer))
+    whole = put_factor(_without(leaf, outer))
     if _special(t, bounds, *_product(whole).above) is None:
         axes = [axes_of(t.value(factor)) for factor in parts.above]
         at = next((k for k, own in enumerate(axes) if near <= own), None)
         if at is not None:
             above = [*parts.above]
-            above[at] = placed(above[at])
-            return _multiplied(parts, above)
+            above[at] = put_factor(above[at])
+            return _multiply(parts, above)
         outer = _outer_factors(t, bounds, left, parts)
-        whole = placed(_without(leaf, outer))
-    return _multiplied(replace(outer, negative=False), [*outer.above, whole])
+        whole = put_factor(_without(leaf, outer))
+    return _multiply(replace(outer, negative=False), [*outer.above, whole])
 
 
 def _is_masked(expr: ir.Expr, condition: ir.Expr) -> bool:
@@ -513,15 +517,15 @@ def _is_masked(expr: ir.Expr, condition: ir.Expr) -> bool:
             return False
 
 
-def _multiplied(parts: _Product, above: list[ir.Expr]) -> ir.Expr:
+def _multiply(parts: _Product, above: list[ir.Expr]) -> ir.Expr:
     product: ir.Expr = reduce(lambda a, b: fold(ir.apply("mul", a, b)), above)
     for divisor in parts.below:
         product = ir.apply("div", product, divisor)
     return ir.apply("neg", product) if parts.negative else product
 
 
-def _added(t: Translation, values: list[Value]) -> Value:
-    return reduce(lambda a, b: t.combined("add", a, b), values)
+def _add(t: Translation, values: list[Value]) -> Value:
+    return reduce(lambda a, b: t.combine("add", a, b), values)
 
 
 def _is_leaner(t: Translation, bounds: Bounds, product: ir.Expr, body: ir.Expr) -> bool:
@@ -535,7 +539,7 @@ def _is_leaner(t: Translation, bounds: Bounds, product: ir.Expr, body: ir.Expr) 
     return (
         not any(whole <= own for own in inner)
         or (len(inner) == 1 and not any(map(_branches, parts.above)))
-        or bool(_nested(t, bounds, parts))
+        or bool(_merge_sums(t, bounds, parts))
     )
 
 
@@ -584,7 +588,7 @@ def _by_position(
     is_data = any(isinstance(n, ir.Ref) for n in walk.nodes(index))
     if not is_data or k in bounds or k in index.free:
         return None
-    body = replaced(body, {k: index})
+    body = replace_indices(body, {k: index})
     at, value = t.integer(index), t.value(body)
     if any(a not in bounds for a in at.axes) or k in value.axes:
         return None
@@ -595,12 +599,12 @@ def _by_position(
     value = sum_of(t, value, alone)
     absent = tuple(b for b in alone if b != BATCH and b not in t.value(body).axes)
     if absent:
-        value = t.combined("mul", value, _count(t, absent))
+        value = t.combine("mul", value, _count(t, absent))
     rest = tuple(a for a in value.axes if a not in at.axes)
     spread = Value(t.floating(value.expr), value.axes, True, value.is_number)
     expr = ScatterAdd(
         at.expr,
-        aligned(spread, (*at.axes, *rest)),
+        align(spread, (*at.axes, *rest)),
         t.sizes[k],
         len(at.axes),
         len(rest),

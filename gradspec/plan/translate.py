@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 
-from gradspec.derive.scopes import replaced
+from gradspec.derive.scopes import replace_indices
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
 from gradspec.ir.walk import expand
@@ -21,7 +21,7 @@ from gradspec.plan.rewrites import (
     asks,
     at_positions,
     filled_outside,
-    regrouped,
+    regroup,
     spelled_out,
     with_single_terms,
     without_decided_branches,
@@ -55,7 +55,7 @@ def array_of(
     value = with_single_terms(value, types.integers)
     value = filled_outside(value, whole)
     value = spelled_out(_separate(value))
-    value = regrouped(value, tensors)
+    value = regroup(value, tensors)
     sizes = dict(zip(indices, map(size_of, axes), strict=True)) | _bound_sizes(value)
     unguarded = (
         frozenset[ir.Expr]()
@@ -97,8 +97,8 @@ def _separate(expr: ir.Expr) -> ir.Expr:
         bounds = tuple(ir.Bound(f"{b.index}@{b.axis}", b.axis) for b in node.bounds)
         pairs = zip(node.bounds, bounds, strict=True)
         names: dict[str, ir.Expr] = {b.index: ir.Idx(new.index) for b, new in pairs}
-        where = node.where and replaced(node.where, names)
-        return ir.Reduce(node.op, bounds, replaced(node.body, names), where)
+        where = node.where and replace_indices(node.where, names)
+        return ir.Reduce(node.op, bounds, replace_indices(node.body, names), where)
 
     return walk.transform(expr, visit)
 

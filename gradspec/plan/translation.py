@@ -29,10 +29,10 @@ from gradspec.plan.arrays import (
 from gradspec.plan.axes import (
     Position,
     Value,
-    aligned,
+    align,
     are_windows,
     frames,
-    indexed,
+    index_array,
     spread,
 )
 from gradspec.plan.operations import (
@@ -41,7 +41,7 @@ from gradspec.plan.operations import (
     Types,
     array_node,
     as_float,
-    chosen,
+    choose_between,
     is_scalar,
     operation,
 )
@@ -109,9 +109,9 @@ class Translation:
                 self._done[node] = self._node(node)
         return self._done[expr]
 
-    def combined(self, op: str, *values: Value) -> Value:
+    def combine(self, op: str, *values: Value) -> Value:
         """An operation on translated values."""
-        return self._joined(
+        return self._join(
             values, lambda parts: operation(op, tuple(map(self.floating, parts)))
         )
 
@@ -120,7 +120,7 @@ class Translation:
         if condition.is_number and {*then.axes} != {*other.axes}:
             then, other = (self._in_full(v, (then, other)) for v in (then, other))
         values = condition, then, other
-        return self._joined(values, lambda parts: chosen(parts, self.types))
+        return self._join(values, lambda parts: choose_between(parts, self.types))
 
     def _in_full(self, value: Value, beside: Sequence[Value]) -> Value:
         order = self.frame(beside)
@@ -132,7 +132,7 @@ class Translation:
         if all(value == values[0] for value in values):
             return values[0]
         order = self.frame(values)
-        parts = tuple(self.floating(aligned(value, order)) for value in values)
+        parts = tuple(self.floating(align(value, order)) for value in values)
         batched = any(value.batched for value in values)
         return Value(Stack(parts), (*order, index), batched)
 
@@ -149,10 +149,10 @@ class Translation:
         bound = [index for index in self.sizes if index not in self.indices]
         return frames(values, (*self.indices, *bound))
 
-    def _joined(self, values: Sequence[Value], build: _Build) -> Value:
+    def _join(self, values: Sequence[Value], build: _Build) -> Value:
         """The values combined, as an array that is held already if there is one."""
         made = [
-            (build(tuple(aligned(value, order) for value in values)), order)
+            (build(tuple(align(value, order) for value in values)), order)
             for order in self.frames(values)
         ]
         expr, order = next((m for m in made if m[0] in self.held), made[0])
@@ -175,10 +175,10 @@ class Translation:
             case ir.Apply() if node.free and is_index(node):
                 return self.integer(node)  # ``i + 2 * j`` stays an integer
             case ir.Select() if self._is_decided(node):
-                return self._decided(node)
+                return self._decide(node)
             case _:
                 values = [self._done[child] for child in walk.children(node)]
-                return self._joined(
+                return self._join(
                     values, lambda parts: array_node(node, parts, self.types)
                 )
 
@@ -188,7 +188,7 @@ class Translation:
         is_number = self._done[node.condition].is_number
         return is_number and any(branch.axes for branch in branches)
 
-    def _decided(self, node: ir.Select) -> Value:
+    def _decide(self, node: ir.Select) -> Value:
         """A choice by Python numbers: each branch has the shape of both."""
         pairs = (node.then, node.other), (node.other, node.then)
         branches = [self._in_shape(branch, other) for branch, other in pairs]
@@ -200,7 +200,7 @@ class Translation:
             like, names = self.value(tensor), walk.names(tensor)
             is_wider = not {*like.axes} <= {*value.axes}
             if is_wider or (like.batched and not names <= known):
-                value = self.combined(BROADCAST_LIKE, value, like)
+                value = self.combine(BROADCAST_LIKE, value, like)
                 known |= names
         return value
 
@@ -210,7 +210,7 @@ class Translation:
         if not positions:
             return Value(known.expr, (), known.batched, known.is_number)
         guarded = node not in self.unguarded
-        return indexed(
+        return index_array(
             known.expr, known.batched, positions, self.sizes, known.sizes, guarded
         )
 
@@ -231,7 +231,7 @@ class Translation:
         if not isinstance(expr, ir.Apply):
             return self.value(expr)
         values = [self.integer(child) for child in expr.args]
-        return self._joined(values, lambda parts: operation(expr.op, parts))
+        return self._join(values, lambda parts: operation(expr.op, parts))
 
     # --- reductions ----------------------------------------------------------------
 
@@ -246,7 +246,7 @@ class Translation:
         if node.where is not None:
             outside = Value(_OUTSIDE[node.op], is_number=True)
             value = self.choice(self.value(node.where), value, outside)
-        return self._reduced(node.op, bounds, value)
+        return self._reduce_value(node.op, bounds, value)
 
     def _others(self, node: ir.Reduce, value: Value) -> Value | None:
         """``prod(x[l] for l if l != j)``, for every ``j``: the factor of ``x[j]``."""
@@ -265,7 +265,7 @@ class Translation:
             case _:
                 return None
 
-    def _reduced(self, op: str, bounds: tuple[str, ...], value: Value) -> Value:
+    def _reduce_value(self, op: str, bounds: tuple[str, ...], value: Value) -> Value:
         held = tuple(bound for bound in bounds if bound in value.axes)
         absent = [self.sizes[bound] for bound in bounds if bound not in value.axes]
         if held:
@@ -274,9 +274,9 @@ class Translation:
             return value
         count = Value(reduce(lambda a, b: Op("mul", (a, b)), absent), is_number=True)
         if op == "prod":
-            return self.combined("pow", value, count)
+            return self.combine("pow", value, count)
         log = Value(Op("log", (count.expr,)), is_number=True)
-        return self.combined("add", value, log)
+        return self.combine("add", value, log)
 
     def over(self, op: str, bounds: tuple[str, ...], value: Value) -> Value:
         """``op`` over axes that the value has."""

@@ -11,7 +11,7 @@ from itertools import chain, count
 from gradspec.derive import scopes
 from gradspec.derive.chain import Underivable
 from gradspec.derive.indexed import cotangent_lets
-from gradspec.derive.vjp import filled, vjps
+from gradspec.derive.vjp import fill_slopes, vjps
 from gradspec.ir.expr import Apply, Bound, Call, Const, Expr, Idx, Key, Reduce, Ref
 from gradspec.ir.rule import Declared, Derived, Input, Let, Output, Override, Rule
 from gradspec.ir.walk import (
@@ -217,7 +217,7 @@ def rederive(rule: Rule, forward: tuple[Let, ...]) -> dict[str, Expr]:
     upstream = {o.name: Ref(f"d{o.name}") for o in rule.outputs if o.takes_gradient}
     wrt = tuple(i.name for i in rule.inputs if i.takes_gradient)
     try:
-        return vjps(filled(forward), rule.surrogates, upstream, wrt)
+        return vjps(fill_slopes(forward), rule.surrogates, upstream, wrt)
     except Underivable:
         return {}
 
@@ -244,7 +244,7 @@ def copy_fresh(expr: Expr) -> Expr:
     """``expr`` with fresh names for its bound indices, to be put anywhere inside an
     expression that :func:`place` gets in the end.
     """
-    return scopes.refreshed(expr, {}, _FRESH)
+    return scopes.refresh(expr, {}, _FRESH)
 
 
 def place(expr: Expr, values: Mapping[str, Expr], scope: Scope) -> Expr:
@@ -277,11 +277,11 @@ def inline_lets(expr: Expr, lets: Mapping[str, Let], scope: Scope) -> Expr:
         name: scopes.Value(name, let.indices, let.axes, let.value)
         for name, let in lets.items()
     }
-    return place(scopes.inlined(expr, values, _FRESH), {}, scope)
+    return place(scopes.inline_values(expr, values, _FRESH), {}, scope)
 
 
 def weight(expr: Expr, lets: Mapping[str, Let]) -> int:
-    """The number of nodes of :func:`inlined`'s result, without building it (it may be
+    """The number of nodes of :func:`inline_lets`'s result, without building it (it may be
     large).
     """
     known: dict[str, int] = {}

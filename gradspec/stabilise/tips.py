@@ -15,8 +15,8 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from gradspec.derive.normal_form import is_zero
-from gradspec.derive.scopes import replaced
-from gradspec.derive.simplify import straightened
+from gradspec.derive.scopes import replace_indices
+from gradspec.derive.simplify import straighten
 from gradspec.ir.expr import (
     ONE,
     ZERO,
@@ -129,9 +129,9 @@ def _cone(expr: Expr) -> _Cone | None:
         case Apply(op="mul", args=(Apply(op="mul", args=(a, b)), c)) if b == c:
             return _cone(apply("mul", a, apply("square", b)))
         case Apply(op="mul", args=(a, b)) if is_positive(a, True):
-            return _weighted(a, _cone(b))
+            return _weighted_cone(a, _cone(b))
         case Apply(op="mul", args=(a, b)) if is_positive(b, True):
-            return _weighted(b, _cone(a))
+            return _weighted_cone(b, _cone(a))
         case Apply(op="div", args=(a, _)):
             return _cone(a)  # where the divisor is 0 too, the quotient is not 0
         case Apply(op="add", args=(a, b)):
@@ -144,7 +144,7 @@ def _cone(expr: Expr) -> _Cone | None:
             return None
 
 
-def _weighted(weight: Expr, cone: _Cone | None) -> _Cone | None:
+def _weighted_cone(weight: Expr, cone: _Cone | None) -> _Cone | None:
     """The cone of its parts times a weight of theirs, which may be 0 too: ``w * x`` for
     ``w * x**2`` and for ``w**2 * x**2``."""
     if cone is None or not names(weight):
@@ -236,7 +236,7 @@ def _places(pieces: tuple[Expr, ...], factors: list[Expr], bound: Scope) -> list
     places: list[int] = []
     for piece in sorted(pieces, key=is_positive, reverse=True):
         for place, factor in enumerate(factors):
-            found = unify(straightened(replaced(piece, values), {}), factor, bound)
+            found = unify(straighten(replace_indices(piece, values), {}), factor, bound)
             if place not in places and found is not None:
                 places.append(place)
                 values |= found

@@ -8,7 +8,7 @@ import pytest
 
 from gradspec.ir.rule import CheckedRule
 from gradspec.plan.arrays import Einsum, Expand, Expr, Name, Permute
-from gradspec.plan.axes import Value, aligned, expanded, frames
+from gradspec.plan.axes import Value, align, expand_axes, frames
 from gradspec.plan.operations import expander
 from gradspec.plan.plan import RulePlan
 from gradspec.plan.planning import plan_module
@@ -51,17 +51,17 @@ def gradient(rule: str, of: str) -> str:
 
 def test_a_missing_index_is_an_axis_of_size_1() -> None:
     value = _value("x", "i")
-    assert aligned(value, ("i", "j")) == Expand(Name("x"), (-1,))
-    assert aligned(value, ("j", "i")) == Expand(Name("x"), (-2,))
+    assert align(value, ("i", "j")) == Expand(Name("x"), (-1,))
+    assert align(value, ("j", "i")) == Expand(Name("x"), (-2,))
 
 
 def test_in_front_of_a_value_without_batch_axes_broadcasting_supplies_it() -> None:
-    assert aligned(_value("w", "i", False), ("j", "i")) == Name("w")
-    assert aligned(_value("w", "i", False), ("i", "j")) == Expand(Name("w"), (-1,))
+    assert align(_value("w", "i", False), ("j", "i")) == Name("w")
+    assert align(_value("w", "i", False), ("i", "j")) == Expand(Name("w"), (-1,))
 
 
 def test_axes_come_into_the_order_of_the_frame() -> None:
-    assert aligned(_value("x", "ij"), ("j", "i")) == Permute(Name("x"), (-1, -2))
+    assert align(_value("x", "ij"), ("j", "i")) == Permute(Name("x"), (-1, -2))
 
 
 def test_the_frame_transposes_as_little_as_it_can() -> None:
@@ -72,8 +72,8 @@ def test_the_frame_transposes_as_little_as_it_can() -> None:
 
 
 def test_new_axes_are_one_operation() -> None:
-    assert expanded(Expand(Name("x"), (-1,)), (-1,)) == Expand(Name("x"), (-2, -1))
-    assert expanded(Expand(Name("x"), (-2,)), (-1,)) == Expand(Name("x"), (-3, -1))
+    assert expand_axes(Expand(Name("x"), (-1,)), (-1,)) == Expand(Name("x"), (-2, -1))
+    assert expand_axes(Expand(Name("x"), (-2,)), (-1,)) == Expand(Name("x"), (-3, -1))
 
 
 # --- contractions ----------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gradspec.plan.arrays import Expr, Literal, Op
-from gradspec.plan.operations import Types, folded, translate
+from gradspec.plan.operations import Types, fold, translate
 from gradspec.primitives.lookup import formula
 from tests.calling import by_target, called
 from tests.targets.emission import module_of
@@ -33,12 +33,12 @@ def array(text: str) -> Expr:
     ],
 )
 def test_values_of_literals(text: str, value: Expr) -> None:
-    assert folded(array(text)) == value
+    assert fold(array(text)) == value
 
 
 @pytest.mark.parametrize("text", ["log(0)", "log(-1)", "1 / 0", "sqrt(-1)"])
 def test_what_has_no_value_stays(text: str) -> None:
-    assert isinstance(folded(array(text)), Op)
+    assert isinstance(fold(array(text)), Op)
 
 
 RULES = """

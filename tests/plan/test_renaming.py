@@ -8,7 +8,7 @@ import pytest
 
 from gradspec.plan import sharing
 from gradspec.plan.arrays import names
-from gradspec.plan.program import renamed
+from gradspec.plan.program import rename_reserved
 from gradspec.targets import TARGETS
 from gradspec.targets.emitting import emit
 from tests.plan.building import WORDS, rule
@@ -54,7 +54,7 @@ def test_an_input_beside_what_is_called_its_tangent(target: str) -> None:
 
 def test_locals_and_outputs_get_an_underscore() -> None:
     plan = rule("x", {"np": "exp(x)", "y": "np * x"}, "y", {"dx": "dy * np"})
-    changed = renamed(plan, frozenset({"np"}))
+    changed = rename_reserved(plan, frozenset({"np"}))
     backward = sharing.backward(changed, WORDS, by_output=False)
     used = [name for s in backward.statements for name in names(s.value)]
     assert "np" not in used and "np_" in used
@@ -62,11 +62,11 @@ def test_locals_and_outputs_get_an_underscore() -> None:
 
 def test_a_gradient_may_collide_too() -> None:
     plan = rule("x", {"type": "2 * x"}, "type", {"dx": "2 * dtype"})
-    changed = renamed(plan, frozenset({"dtype"}))
+    changed = rename_reserved(plan, frozenset({"dtype"}))
     assert changed.outputs[0].name == "type_"
     assert changed.cotangents == ("dtype_",)
 
 
 def test_without_collisions_nothing_changes() -> None:
     plan = rule("x", {"y": "2 * x"}, "y", {"dx": "2 * dy"})
-    assert renamed(plan, frozenset({"np"})) is plan
+    assert rename_reserved(plan, frozenset({"np"})) is plan

@@ -40,7 +40,7 @@ from gradspec.checks.diagnosis.places import (
 )
 from gradspec.checks.evidence import Claim, at_several_places
 from gradspec.checks.instances import Instance, Point, stem
-from gradspec.derive.scopes import replaced
+from gradspec.derive.scopes import replace_indices
 from gradspec.ir.elements import OutOfRange, element
 from gradspec.ir.expr import (
     ONE,
@@ -204,7 +204,7 @@ def sums(place: Place) -> Forms:
         case Reduce(op="sum" | "mean", bounds=(bound,), body=body, where=None):
             for index, axis in place.indices.items():
                 if axis == bound.axis:
-                    one = replaced(body, {bound.index: Idx(index)})
+                    one = replace_indices(body, {bound.index: Idx(index)})
                     shown = f"{quotation(place.node)} should be {quotation(one)}"
                     yield f"{shown}: nothing is summed", one
         case Apply(
@@ -214,7 +214,7 @@ def sums(place: Place) -> Forms:
                 Reduce("sum", (other,), right, None),
             ),
         ) if bound.axis == other.axis:
-            inner = replaced(right, {other.index: Idx(bound.index)})
+            inner = replace_indices(right, {other.index: Idx(bound.index)})
             joined = Reduce("sum", (bound,), apply("mul", left, inner))
             yield f"the sum of products {quotation(joined)} is meant", joined
         case Ref(name=name, indices=(first, second)):
@@ -246,7 +246,9 @@ def one_term(scene: Scene) -> Iterator[Guess]:
         every: tuple[Expr, ...] = (*own, ZERO)
         for index in every:
             told = f"of {quotation(node)} only the term with {bound.index} ="
-            less = everywhere(whole, node, replaced(node.body, {bound.index: index}))
+            less = everywhere(
+                whole, node, replace_indices(node.body, {bound.index: index})
+            )
             instead = partial(View.close, expr=less)
             yield Guess(f"{told} {show(index)} is there", instead=instead)
 

@@ -311,7 +311,7 @@ def _turns(normal: Normal, halves: Fraction) -> Frac:
 _MOST_SHIFTS = 12
 
 
-def _shifted(normal: Normal, op: str, parts: tuple[Frac, ...]) -> Frac:
+def _by_recurrence(normal: Normal, op: str, parts: tuple[Frac, ...]) -> Frac:
     """``op(v + n)`` through ``op(v)`` (DLMF 5.5.1, 5.5.2, 5.15.5)."""
     ring, argument = normal.ring, parts[-1]
     shift = _whole_shift(argument)
@@ -367,7 +367,7 @@ def _gamma(normal: Normal, value: Frac) -> Frac:
     facts = normal.facts
     sign = facts.sign(value.num), facts.sign(value.den)
     if sign in ((1, 1), (-1, -1)):
-        return normal.exp(_shifted(normal, "lgamma", (value,)))
+        return normal.exp(_by_recurrence(normal, "lgamma", (value,)))
     return normal.opaque("gamma", (value,))
 
 
@@ -428,12 +428,12 @@ def _by_reflection(
             return None
         sine = _cos_sin(normal, ring.mul(normal.pi(), argument))[1]
         total = ring.sub(normal.log(normal.pi()), normal.log(sine))
-        return ring.sub(total, _shifted(normal, op, (mirror,)))
+        return ring.sub(total, _by_recurrence(normal, op, (mirror,)))
     m = _order(order)
     if m is None or _base(normal, mirror).key not in known:
         return None
     slope = _cotangent_slope(normal, m, argument)
-    value = _shifted(normal, op, (*order, mirror))
+    value = _by_recurrence(normal, op, (*order, mirror))
     return ring.sub(ring.mul(ring.const((-1) ** m), value), slope)
 
 
@@ -505,7 +505,9 @@ def _third(
     else:
         return None
     values = [
-        ring.const(0) if p.key == argument.key else _shifted(normal, op, (*order, p))
+        ring.const(0)
+        if p.key == argument.key
+        else _by_recurrence(normal, op, (*order, p))
         for p in places
     ]
     total = ring.add(ring.add(values[0], values[1]), rest)
@@ -551,7 +553,7 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "atan": _arc_tangent,
     "atan2": _arc_of_pair,
     "gamma": _gamma,
-    "lgamma": lambda n, a: _shifted(n, "lgamma", (a,)),
-    "digamma": lambda n, a: _shifted(n, "digamma", (a,)),
-    "polygamma": lambda n, m, a: _shifted(n, "polygamma", (m, a)),
+    "lgamma": lambda n, a: _by_recurrence(n, "lgamma", (a,)),
+    "digamma": lambda n, a: _by_recurrence(n, "digamma", (a,)),
+    "polygamma": lambda n, m, a: _by_recurrence(n, "polygamma", (m, a)),
 }

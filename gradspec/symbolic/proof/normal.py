@@ -328,7 +328,7 @@ class Normal:
         logarithm = self._kernel_log(base)
         if logarithm is not None:
             return self.exp(self.ring.mul(self.ring.const(power), logarithm))
-        plain = self._denested(base) if power.denominator == 2 else None
+        plain = self._denest(base) if power.denominator == 2 else None
         if plain is not None:
             return self.ring.power(plain, int(2 * power))
         key = ("root", str(base))
@@ -339,7 +339,7 @@ class Normal:
             self.facts.by_nature.add(self.ring.found[key])
         return self.ring.power(self.ring.whole(generator), int(power / step))
 
-    def _denested(self, base: Poly) -> Frac | None:
+    def _denest(self, base: Poly) -> Frac | None:
         """The square root of ``a + b``, where ``b`` holds a root and ``a**2 - b**2`` is
         the square of a ``c``: ``sqrt((a + c) / 2) + sign(b) * sqrt((a - c) / 2)``."""
         ring, half = self.ring, Fraction(1, 2)
