@@ -235,9 +235,8 @@ def sum_over(bounds: tuple[Bound, ...], expr: Expr) -> Expr:
             bound, index = reached
             left = tuple(b for b in bounds if b != bound)
             del whole.guards[guard]
-            return sum_over(
-                left, replace_indices(join_factors(whole), {bound.index: index})
-            )
+            body = replace_indices(join_factors(whole), {bound.index: index})
+            return sum_over(left, body)
     outer = Product(whole.number)
     outer.guards = {g: None for g in whole.guards if not uses(g, bounds)}
     for factor, power in whole.powers.items():
@@ -571,11 +570,8 @@ def _range(
 ) -> tuple[Fraction | None, Fraction | None]:
     """Bounds of a linear form of indices, where sizes cancel (sizes are at least 1
     wherever an index of that axis has a value at all)."""
-    return _least(terms, axes), _negate(_least(_add({}, terms, Fraction(-1)), axes))
-
-
-def _negate(value: Fraction | None) -> Fraction | None:
-    return None if value is None else -value
+    most = _least(_add({}, terms, Fraction(-1)), axes)
+    return _least(terms, axes), None if most is None else -most
 
 
 def _least(terms: Terms, axes: Mapping[str, Axis]) -> Fraction | None:

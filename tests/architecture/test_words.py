@@ -17,6 +17,12 @@ FILE = re.compile(r"`((?:\w+/)+\w+\.py)`")
 OBJECTS = {*TARGETS, "module", "page", "rule"}
 """First words that are frameworks and values, though files are called so too."""
 
+PARTICIPLES = frozenset(
+    "bound built chosen drawn found given held hidden kept known lost made meant met"
+    " said seen shown taken told written".split()
+)
+"""Participles that do not end in -ed."""
+
 
 def test_no_docstring_begins_as_another_does() -> None:
     begin = [(p, t[:60]) for p, t in _docstrings() if t.lstrip().startswith("The same")]
@@ -100,3 +106,16 @@ def _exists(name: str) -> bool:
         {*parts[end:]} <= _modules().get(".".join(parts[:end]), set())
         for end in range(1, len(parts))
     )
+
+
+def test_few_functions_are_named_by_a_bare_participle() -> None:
+    """A function has the name of what it returns, or of what it does."""
+    names = [
+        node.name.strip("_")
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef)
+        and not any("property" in ast.unparse(d) for d in node.decorator_list)
+    ]
+    bare = [n for n in names if "_" not in n and (n.endswith("ed") or n in PARTICIPLES)]
+    assert len(bare) <= 0.015 * len(names), sorted(bare)
