@@ -31,7 +31,7 @@ from benchmarks.random_rules import Input, drawn
 from gradspec.derive.indexed import complete
 from gradspec.driver.cache import import_module
 from gradspec.ir.expr import show
-from gradspec.ir.rule import CheckedRule, Derived, Output, Rule, Status, Verdict
+from gradspec.ir.rule import Chosen, Derived, Judged, Output, Rule, Status, Verdict
 from gradspec.pipeline import lower_module, read_module
 from gradspec.plan.planning import plan_module
 from gradspec.source import Source
@@ -333,12 +333,12 @@ def is_at_border(one: Case, at: Point, upstream: list[torch.Tensor]) -> bool:
 
 def planned(rules: Iterable[Rule], targets: Iterable[str]) -> list[ModuleType]:
     """A module for each target with the rules as they are derived."""
-    checked = []
+    chosen = []
     for rule in map(complete, rules):
         status = {True: Status.DERIVED, False: Status.NONE}
         verdicts = tuple(Verdict(i.name, status[i.takes_gradient]) for i in rule.inputs)
-        checked.append(CheckedRule(rule, verdicts))
-    plan = plan_module(Source("f.grad", ""), tuple(checked))
+        chosen.append(Chosen(Judged(rule, verdicts), rule))
+    plan = plan_module(Source("f.grad", ""), tuple(chosen))
     modules = []
     for target in targets:
         outcome = emit(plan, target, trace=False)

@@ -18,7 +18,7 @@ from benchmarks.exact import Values, plain_points
 from benchmarks.mutants import Mutant
 from gradspec.checks.check import check
 from gradspec.driver.cache import import_module
-from gradspec.ir.rule import CheckedRule, Input, Kind, Override, Rule
+from gradspec.ir.rule import Chosen, Input, Kind, Override, Rule
 from gradspec.ir.walk import follows_surrogate
 from gradspec.plan.planning import plan_module
 from gradspec.source import Source
@@ -117,7 +117,7 @@ def _passed(mutants: Sequence[Mutant], target: str, peer: Check) -> dict[int, bo
 
 def _overridden(
     mutant: Mutant, name: str, values: tuple[tuple[str, Any], ...]
-) -> CheckedRule:
+) -> Chosen:
     chosen = dict(values)
     rule = mutant.rule
     entries = zip(rule.inputs, rule.backward, strict=True)
@@ -128,7 +128,7 @@ def _overridden(
     changed = replace(rule, name=name, backward=backward, saves=(), recomputes=())
     checked = check(replace(changed, examples=()), budget=0.0).value
     assert checked is not None
-    return checked
+    return Chosen(checked, checked.rule)
 
 
 def _passes(

@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT))  # found as a script, too
 from benchmarks.library import complete_rules  # noqa: E402
 from gradspec.audit.points import points as sampled  # noqa: E402
 from gradspec.ir.expr import Expr  # noqa: E402
-from gradspec.ir.rule import CheckedRule, Override, Rule  # noqa: E402
+from gradspec.ir.rule import Judged, Override, Rule  # noqa: E402
 from gradspec.ir.walk import closed_cotangents, closed_outputs  # noqa: E402
 from gradspec.report.audit import figure  # noqa: E402
 from gradspec.stabilise.accuracy_model import Score, Trial  # noqa: E402
@@ -80,7 +80,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def measured(rule: Rule, count: int) -> Iterator[Finding]:
     """The values and gradients of a rule, at about twice ``count`` points a format."""
-    checked = stabilise(CheckedRule(rule, ()))
+    checked = stabilise(Judged(rule, ()))
     before, after = _quantities(rule), _quantities(checked.rule)
     for dtype, work in FORMATS.items():
         sample = points(rule, dtype, count)

@@ -19,7 +19,7 @@ from gradspec.checks.instances import Instance, Point, elementwise, instances
 from gradspec.derive.indexed import complete
 from gradspec.diagnostics import Diagnostic, Fix, Outcome
 from gradspec.ir.expr import Call, Expr
-from gradspec.ir.rule import CheckedRule, Rule
+from gradspec.ir.rule import Judged, Rule
 from gradspec.ir.unroll import is_too_large
 from gradspec.ir.walk import nodes, size
 from gradspec.lower.context import Findings
@@ -36,7 +36,7 @@ from gradspec.syntax.parse import parse
 AGAIN = 0.1
 """The budget for proofs of a rule that is changed by a suggestion."""
 
-Check = Callable[[Rule], Outcome[CheckedRule]]
+Check = Callable[[Rule], Outcome[Judged]]
 """A check of a complete rule."""
 
 _WRONG = frozenset(["GS403", "GS432", "GS434"])
@@ -50,7 +50,7 @@ _NEAR = 1e-6  # how near a limit is to the values beside it
 
 def check_and_mend(
     rule: Rule, budget: float = 10.0, defs: tuple[Function, ...] = ()
-) -> Outcome[CheckedRule]:
+) -> Outcome[Judged]:
     """The checked rule, whose diagnostics suggest only fixes that work. ``budget``: the
     effort of proofs, and of trying fixes; ``defs`` are those that the text of the rule
     may call, of its file and of others."""

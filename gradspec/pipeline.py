@@ -15,7 +15,7 @@ from gradspec.checks.check import check
 from gradspec.derive.indexed import complete
 from gradspec.diagnostics import Diagnostic, Outcome, error, not_ignored, warning
 from gradspec.ir.plain import recall_or_compute
-from gradspec.ir.rule import CheckedRule, Rule, Status
+from gradspec.ir.rule import Chosen, Judged, Rule, Status
 from gradspec.ir.walk import deep
 from gradspec.lower.lowering import lower
 from gradspec.lower.module import Function, LoweredModule
@@ -40,11 +40,11 @@ _DIGITS = 15
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """One file: its checked rules, its modules (none if there was an error), and all
+    """One file: its judged rules, its modules (none if there was an error), and all
     diagnostics.
     """
 
-    rules: tuple[CheckedRule, ...]
+    rules: tuple[Judged, ...]
     modules: tuple[Emitted, ...]
     diagnostics: tuple[Diagnostic, ...]
 
@@ -70,8 +70,8 @@ def lower_module(
 @deep()
 def check_rule(
     rule: Rule, options: Options, defs: tuple[Function, ...] = ()
-) -> Outcome[CheckedRule]:
-    """Rule → CheckedRule: complete, check; with no more effort than the budget."""
+) -> Outcome[Judged]:
+    """Rule → Judged: complete, check; with no more effort than the budget."""
     stage = ("check", f"{options.budget!r}", f"{options.order}", f"{options.strict}")
     work = partial(_checked_or_stopped, rule, options, defs)
     return _apply_ignores(
@@ -80,8 +80,8 @@ def check_rule(
 
 
 def _apply_ignores(
-    outcome: Outcome[CheckedRule], ignored: tuple[str, ...]
-) -> Outcome[CheckedRule]:
+    outcome: Outcome[Judged], ignored: tuple[str, ...]
+) -> Outcome[Judged]:
     """A checked rule without the ignored diagnostics. A refuted gradient without a
     remaining error differs by rounding only (GS416), and agrees.
     """
@@ -106,7 +106,7 @@ def _is_lasting(found: object) -> bool:
 
 def _checked_or_stopped(
     rule: Rule, options: Options, defs: tuple[Function, ...]
-) -> Outcome[CheckedRule]:
+) -> Outcome[Judged]:
     outcome = run_limited(options.budget, partial(_check_rule, rule, options, defs))
     if isinstance(outcome, Shortage):
         return Outcome(None, (shortage_error(rule, "checking", options, outcome),))
@@ -115,7 +115,7 @@ def _checked_or_stopped(
 
 def _check_rule(
     rule: Rule, options: Options, defs: tuple[Function, ...]
-) -> Outcome[CheckedRule]:
+) -> Outcome[Judged]:
     checked = check_and_mend(complete(rule), _PROOFS * options.budget, defs)
     found = checked.diagnostics
     if options.order == 2 and checked.value is not None and not checked.failed:
@@ -126,7 +126,7 @@ def _check_rule(
     return Outcome(checked.value, found)
 
 
-def _with_second(rule: CheckedRule, options: Options) -> Outcome[CheckedRule]:
+def _with_second(rule: Judged, options: Options) -> Outcome[Judged]:
     """The rule with verdicts on its second derivatives."""
     budget = (1 - _PROOFS) * options.budget / 2
     judged = second_order.judge(rule.rule, rule.verdicts, budget)
@@ -136,7 +136,7 @@ def _with_second(rule: CheckedRule, options: Options) -> Outcome[CheckedRule]:
 
 def check_module(
     module: LoweredModule, options: Options
-) -> tuple[tuple[CheckedRule, ...], tuple[Diagnostic, ...]]:
+) -> tuple[tuple[Judged, ...], tuple[Diagnostic, ...]]:
     """All rules of a module; a bad one does not hide the next."""
     outcomes = [check_rule(rule, options, module.defs) for rule in module.rules]
     rules = tuple(o.value for o in outcomes if o.value is not None)
@@ -146,25 +146,25 @@ def check_module(
 @deep()
 def emit_module(
     source: Source,
-    rules: tuple[CheckedRule, ...],
+    rules: tuple[Judged, ...],
     options: Options,
     defs: tuple[Function, ...] = (),
 ) -> Outcome[tuple[Emitted, ...]]:
-    """CheckedRules → module texts: stabilise, plan, emit. ``defs`` are those that the
+    """Judged rules → module texts: stabilise, plan, emit. ``defs`` are those that the
     texts of the rules may call."""
     if not rules:
         return Outcome(())
     searched = [stabilise_rule(rule, options) for rule in rules]
-    stable = tuple(rule for rule, _ in searched)
+    chosen = tuple(rule for rule, _ in searched)
     found = tuple(d for _, told in searched for d in told)
-    for checked, rule in zip(rules, stable, strict=True):
-        holes = tuple(unfilled_holes(rule, checked.rule))
-        found += keep_fixes_that_work(checked.rule, holes, _with_holes, defs=defs)
+    for rule in chosen:
+        written, holes = rule.judged.rule, tuple(unfilled_holes(rule.rule, rule.judged))
+        found += keep_fixes_that_work(written, holes, _with_holes, defs=defs)
         found += tuple(loss_warnings(rule))
     if not options.targets:
         return Outcome((), found)
     budget = options.budget * len(rules)
-    outcomes = run_limited(budget, partial(_emit_modules, source, stable, options))
+    outcomes = run_limited(budget, partial(_emit_modules, source, chosen, options))
     if isinstance(outcomes, Shortage):
         stop = shortage_error(_longest(rules), "emitting", options, outcomes)
         return Outcome(None, (*found, stop))
@@ -174,15 +174,15 @@ def emit_module(
 
 
 def stabilise_rule(
-    rule: CheckedRule, options: Options
-) -> tuple[CheckedRule, tuple[Diagnostic, ...]]:
+    rule: Judged, options: Options
+) -> tuple[Chosen, tuple[Diagnostic, ...]]:
     """The rule with stabilised expressions; as written, and a warning, if the search
     exceeded the budget."""
     if options.as_written:
         return search.as_written(rule), ()
     found = _recall_or_select(rule, options.budget)
     if not isinstance(found, Shortage):
-        return replace(found, verdicts=rule.verdicts, second=rule.second), ()
+        return replace(found, judged=rule), ()
     stop = found.sentence(f"stabilising {rule.rule.name}", options.budget)
     told = warning(
         "GS463",
@@ -196,34 +196,34 @@ def stabilise_rule(
     return search.as_written(rule), (told,)
 
 
-def _recall_or_select(rule: CheckedRule, budget: float) -> CheckedRule | Shortage:
-    """The selected forms without verdicts, if the budget suffices. Those of another
+def _recall_or_select(rule: Judged, budget: float) -> Chosen | Shortage:
+    """The selected forms, whatever was judged of them, if the budget suffices. Those of another
     budget are not taken from a former run: they may differ.
     """
-    bare, effort = replace(rule, verdicts=(), second=()), Effort.of(budget)
+    bare, effort = Judged(rule.rule, ()), Effort.of(budget)
 
-    def work() -> CheckedRule | Shortage:
+    def work() -> Chosen | Shortage:
         return run_limited(budget, partial(search.stabilise, bare, effort))
 
     def is_lasting(found: object) -> bool:
-        return isinstance(found, CheckedRule)
+        return isinstance(found, Chosen)
 
     stage = "stabilise", f"{effort.steps}"
     return recall_or_compute(rule.rule, stage, bare, work, is_lasting)
 
 
-def _with_holes(rule: Rule) -> Outcome[CheckedRule]:
+def _with_holes(rule: Rule) -> Outcome[Judged]:
     """The check of a changed rule, with the removable singularities that its text
     leaves."""
     outcome = check(rule, AGAIN)
     if outcome.value is None:
         return outcome
-    holes = unfilled_holes(outcome.value, rule)
+    holes = unfilled_holes(rule, outcome.value)
     return replace(outcome, diagnostics=(*outcome.diagnostics, *holes))
 
 
 def _emit_modules(
-    source: Source, rules: tuple[CheckedRule, ...], options: Options
+    source: Source, rules: tuple[Chosen, ...], options: Options
 ) -> list[Outcome[Emitted]]:
     """One module per target."""
     plan = plan_module(source, rules)
@@ -247,11 +247,11 @@ def _is_readable(emitted: Emitted) -> bool:
     return True
 
 
-def _longest(rules: tuple[CheckedRule, ...]) -> Rule:
+def _longest(rules: Iterable[Judged | Chosen]) -> Rule:
     return max((r.rule for r in rules), key=lambda r: r.span.end - r.span.start)
 
 
-def _too_deep(rules: tuple[CheckedRule, ...]) -> Diagnostic:
+def _too_deep(rules: Iterable[Chosen]) -> Diagnostic:
     """A diagnostic at the longest rule."""
     rule = _longest(rules)
     return error(
@@ -265,8 +265,8 @@ def _too_deep(rules: tuple[CheckedRule, ...]) -> Diagnostic:
 
 
 @deep()
-def with_evaluations(rule: CheckedRule, options: Options) -> CheckedRule:
-    """CheckedRule → CheckedRule: how each of its expressions is evaluated."""
+def with_evaluations(rule: Judged, options: Options) -> Chosen:
+    """Judged → Chosen: how each of its expressions is evaluated."""
     return stabilise_rule(rule, options)[0]
 
 
@@ -300,7 +300,7 @@ def compile_module(module: LoweredModule, source: Source, options: Options) -> C
     return Compiled(rules, modules, found)
 
 
-def _unproved_errors(checked: CheckedRule) -> Iterable[Diagnostic]:
+def _unproved_errors(checked: Judged) -> Iterable[Diagnostic]:
     """Errors under `--strict`, for which agreement at points is not enough."""
     rule = checked.rule
     for entry, verdict in zip(rule.backward, checked.verdicts, strict=True):

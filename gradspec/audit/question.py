@@ -43,7 +43,7 @@ from gradspec.audit.quantities import (
 )
 from gradspec.checks.instances import Instance, elementwise, stem, typical
 from gradspec.ir.elements import element, extent, places
-from gradspec.ir.rule import CheckedRule, Input, Kind, Output, Rule
+from gradspec.ir.rule import Input, Judged, Kind, Output, Rule
 from gradspec.ir.unroll import unroll
 from gradspec.options import SIDES
 from gradspec.primitives.lookup import is_function
@@ -304,11 +304,11 @@ class Finding:
 
 
 def prepare(
-    checked: CheckedRule, chosen: Rule, request: Request, folder: Path, key: str
+    judged: Judged, chosen: Rule, request: Request, folder: Path, key: str
 ) -> Case | None:
     """Write the points and the truths of a rule; None if it is too large at any
     sizes."""
-    rule = checked.rule
+    rule = judged.rule
     one = elementwise(rule) if rule.is_elementwise else typical(rule)
     if one is None:
         return None

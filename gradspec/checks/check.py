@@ -16,9 +16,9 @@ from gradspec.checks.instances import Instance, few, instances
 from gradspec.diagnostics import Diagnostic, Outcome, warning
 from gradspec.ir.rule import (
     Backward,
-    CheckedRule,
     Declared,
     Input,
+    Judged,
     NoGradient,
     Override,
     Rule,
@@ -47,7 +47,7 @@ OF_ELEMENTS: tuple[Callable[[Instance], Iterable[Diagnostic]], ...] = (
 _ELEMENT = re.compile(r"(\w+)\[[\d, ]+\]")
 
 
-def check(rule: Rule, budget: float = 10.0) -> Outcome[CheckedRule]:
+def check(rule: Rule, budget: float = 10.0) -> Outcome[Judged]:
     """The rule with its verdicts and diagnostics. ``budget``: the effort of proofs. A
     refuted rule has its verdicts too; the errors stop it. Fixes are not tried yet
     (``mend``).
@@ -85,13 +85,13 @@ def check(rule: Rule, budget: float = 10.0) -> Outcome[CheckedRule]:
 
 def _outcome(
     rule: Rule, judgements: tuple[Judgement, ...], others: Iterable[Diagnostic]
-) -> Outcome[CheckedRule]:
+) -> Outcome[Judged]:
     judged = {one.verdict.input: one.verdict for one in judgements}
     verdicts = tuple(judged.get(v.input, v) for v in _verdicts_by_kind(rule))
     found = [*others, *(d for one in judgements for d in one.found)]
     found += _shortage_warnings(rule, verdicts)
     found.sort(key=lambda d: d.labels[0].span.start if d.labels else 0)
-    return Outcome(CheckedRule(rule, verdicts), tuple(found))
+    return Outcome(Judged(rule, verdicts), tuple(found))
 
 
 # --- elements ----------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from gradspec.options import AuditOptions, Options
 
 if TYPE_CHECKING:
     from gradspec.audit.question import Case, Finding
-    from gradspec.ir.rule import CheckedRule
+    from gradspec.ir.rule import Chosen, Judged
     from gradspec.stabilise.choice import Tried
 
 Progress = Callable[[str], None]
@@ -87,7 +87,7 @@ def steps(entries: Iterable[Entry], options: Options) -> int:
 
 def rules_with_candidates(
     options: Options, rule: str, entry: Entry
-) -> Outcome[tuple[tuple[CheckedRule, tuple[Tried, ...]], ...]]:
+) -> Outcome[tuple[tuple[Chosen, tuple[Tried, ...]], ...]]:
     """The rules of that name with their selected forms and the candidates tried."""
     from gradspec.stabilise.choice import listening
 
@@ -127,7 +127,7 @@ def _cases(
 
 def _rules(
     entry: Entry, options: Options, names: tuple[str, ...]
-) -> Iterator[tuple[CheckedRule, CheckedRule]]:
+) -> Iterator[tuple[Judged, Chosen]]:
     """A file's rules (those named, if any are), as written and as selected; the file
     has been compiled without errors.
     """

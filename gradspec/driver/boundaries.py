@@ -30,7 +30,7 @@ from gradspec.driver.load import load
 from gradspec.driver.run import gather_outcomes, run_within_budget
 from gradspec.ir.expr import Ref
 from gradspec.ir.plain import use_shelf
-from gradspec.ir.rule import CheckedRule, Declared, Override, Rule
+from gradspec.ir.rule import Declared, Judged, Override, Rule
 from gradspec.ir.unroll import unroll
 from gradspec.ir.walk import names
 from gradspec.options import Options
@@ -97,7 +97,7 @@ def lines(rule: Rule, options: Options) -> tuple[Line, ...]:
     instance = typical(rule)
     if instance is None:
         return ()
-    chosen = with_evaluations(CheckedRule(rule, ()), options).rule
+    chosen = with_evaluations(Judged(rule, ()), options).rule
     if not rule.is_elementwise:
         chosen = unroll(chosen, instance.sizes, instance.integers).rule
     found = typical_breaks(instance, thorough(instance))

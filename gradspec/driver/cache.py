@@ -40,7 +40,7 @@ from gradspec.driver.write import (
 )
 from gradspec.ir import plain
 from gradspec.ir.plain import Foreign
-from gradspec.ir.rule import CheckedRule, Verdict
+from gradspec.ir.rule import Judged, Verdict
 from gradspec.options import Options
 from gradspec.source import Source
 from gradspec.targets import TARGETS
@@ -238,7 +238,6 @@ class RuleRow:
     name: str
     line: int
     verdicts: tuple[Verdict, ...]
-    reasons: tuple[str, ...] = ()
     second: tuple[Verdict, ...] = ()
 
 
@@ -283,7 +282,7 @@ def worker_loss(display: str, end: Lost) -> Diagnostic:
     )
 
 
-def row(checked: CheckedRule) -> RuleRow:
+def row(checked: Judged) -> RuleRow:
     """The summary line of a checked rule."""
     rule = checked.rule
     line, _ = rule.source.position(rule.name_span.start)
@@ -291,7 +290,6 @@ def row(checked: CheckedRule) -> RuleRow:
         rule.name,
         line,
         checked.verdicts,
-        tuple(f"{r.name}: {r.reason}" for r in checked.rewrites),
         checked.second,
     )
 

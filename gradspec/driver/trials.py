@@ -97,6 +97,7 @@ def cases(
     only.
     """
     from gradspec.driver.load import load
+    from gradspec.ir.rule import Chosen
     from gradspec.pipeline import check_module
     from gradspec.plan.gradients import is_linear
     from gradspec.plan.planning import plan_module
@@ -104,7 +105,8 @@ def cases(
 
     module = load(source, root).module
     checked = check_module(module, options)[0] if module else ()
-    linear = {p.name: is_linear(p) for p in plan_module(source, tuple(checked)).rules}
+    written = tuple(Chosen(judged, judged.rule) for judged in checked)
+    linear = {p.name: is_linear(p) for p in plan_module(source, written).rules}
     make = conformance_case if is_suite else trial_case
 
     def jobs(rule: Rule) -> tuple[Case, ...]:

@@ -32,7 +32,7 @@ _PARTS = (
     *(expr.Bound, rule.Shape, rule.Input, rule.Output, rule.Let, rule.Pending),
     *(rule.Derived, rule.Declared, rule.Override, rule.NoGradient, rule.Surrogate),
     *(rule.Assume, rule.Example, rule.Rule, rule.Verdict, rule.Rewrite, rule.Hole),
-    *(rule.AccuracyLoss, rule.CheckedRule, Label, Diagnostic),
+    *(rule.AccuracyLoss, rule.Judged, rule.Chosen, Label, Diagnostic),
     Outcome,
 )
 _ENUMS = (rule.Kind, rule.Status, Severity)

@@ -2,8 +2,8 @@
 
 A rule passes through three states, told apart by its backward entries: as lowered, a
 cotangent that the user left out is :class:`Pending`; after `derive.indexed.complete` it is
-:class:`Derived`; the wrappers :class:`CheckedRule` (and the plan) say what else has
-been established.
+:class:`Derived`. A :class:`Judged` rule has verdicts, a :class:`Chosen` one has
+evaluations, too.
 """
 
 from __future__ import annotations
@@ -369,20 +369,29 @@ class AccuracyLoss:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedRule:
-    """A complete rule without errors, its verdicts in input order, and the rewrites by
-    stabilising (none before that stage). ``holes`` are to be filled by the emitted
-    program; ``losses`` are those that no form removes; ``second`` are verdicts on
-    second derivatives, by pairs of inputs (``x,z``), if requested.
+class Judged:
+    """A complete rule and its verdicts in input order. ``second`` are verdicts on
+    second derivatives, by pairs of inputs (``x,z``), if requested; ``holes`` are the
+    points at which the text leaves a value undefined.
     """
 
     rule: Rule
     verdicts: tuple[Verdict, ...]
-    rewrites: tuple[Rewrite, ...] = ()
+    second: tuple[Verdict, ...] = ()
     holes: tuple[Hole, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A judged rule and ``rule``, the same with the evaluations selected for it, each
+    other than the author's with its reason in ``rewrites``. ``losses`` are those that
+    no form removes, ``wide`` the outputs and cotangents that are computed in float64;
+    ``as_written`` is true if no other evaluation was sought.
+    """
+
+    judged: Judged
+    rule: Rule
+    rewrites: tuple[Rewrite, ...] = ()
     losses: tuple[AccuracyLoss, ...] = ()
     wide: tuple[str, ...] = ()
-    """Outputs and cotangents that are computed in float64."""
-    second: tuple[Verdict, ...] = ()
     as_written: bool = False
-    """True if no other evaluation was sought."""

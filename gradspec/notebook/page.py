@@ -27,7 +27,7 @@ from gradspec.driver.cache import import_module, row
 from gradspec.driver.run import compile_rules
 from gradspec.ir.expr import show
 from gradspec.ir.plain import use_shelf
-from gradspec.ir.rule import CheckedRule, Declared, Derived, Override, Rule, Status
+from gradspec.ir.rule import Declared, Derived, Judged, Override, Rule, Status
 from gradspec.notebook import latex
 from gradspec.notebook.plot import give_plots
 from gradspec.options import Options
@@ -64,7 +64,7 @@ class CellOutput:
     """The result of a cell: its rules, diagnostics, and the names that it defined."""
 
     target: str
-    rules: tuple[CheckedRule, ...]
+    rules: tuple[Judged, ...]
     diagnostics: tuple[Diagnostic, ...]
     defined: tuple[str, ...]
 
@@ -86,7 +86,7 @@ class CellOutput:
         return "\n".join([*table, summary, *findings])
 
     @property
-    def _shown(self) -> tuple[CheckedRule, ...]:
+    def _shown(self) -> tuple[Judged, ...]:
         """The rules, unless some have errors: then those alone."""
         return () if any(d.is_error for d in self.diagnostics) else self.rules
 
@@ -115,7 +115,7 @@ def _finding(found: Diagnostic) -> str:
 # --- rules ----------------------------------------------------------------------------
 
 
-def _table(rules: tuple[CheckedRule, ...]) -> Iterator[str]:
+def _table(rules: tuple[Judged, ...]) -> Iterator[str]:
     """A row for each `def` and for each gradient of each rule, in the order written."""
     by_name = {checked.rule.name: checked for checked in rules}
     module = parse(rules[0].rule.source).value if rules else None
@@ -133,7 +133,7 @@ def _table(rules: tuple[CheckedRule, ...]) -> Iterator[str]:
                 yield from _rows(by_name[name], item)
 
 
-def _rows(checked: CheckedRule, definition: nodes.RuleDef) -> Iterator[str]:
+def _rows(checked: Judged, definition: nodes.RuleDef) -> Iterator[str]:
     """The rows of a rule; name and formula span all gradients."""
     gradients = list(_gradients(checked, definition)) or [("", "no gradient")]
     height = f'rowspan="{len(gradients)}"'
@@ -152,7 +152,7 @@ def _doc(definition: nodes.RuleDef) -> str:
     return f"<br><code {_WORDS}>{words}</code>" if words else ""
 
 
-def _formulas(checked: CheckedRule, definition: nodes.RuleDef) -> Iterator[str]:
+def _formulas(checked: Judged, definition: nodes.RuleDef) -> Iterator[str]:
     """Assumptions, locals, outputs and surrogates as they are written."""
     backward = {let.name for let in checked.rule.backward_locals}
     backward |= {f"d{variable.name}" for variable in checked.rule.inputs}
@@ -168,9 +168,7 @@ def _formulas(checked: CheckedRule, definition: nodes.RuleDef) -> Iterator[str]:
                     yield _line(rf"\text{{assume }} {latex.expression(condition)}")
 
 
-def _gradients(
-    checked: CheckedRule, definition: nodes.RuleDef
-) -> Iterator[tuple[str, str]]:
+def _gradients(checked: Judged, definition: nodes.RuleDef) -> Iterator[tuple[str, str]]:
     """Pairs of a gradient (or a local that only gradients use) and its verdict."""
     written = {
         statement.name: _line(

@@ -1,4 +1,4 @@
-"""From checked rules to the plan of a module, for all targets alike."""
+"""From rules with evaluations to the plan of a module, for all targets alike."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import replace
 from gradspec.diagnostics import Diagnostic, warning
 from gradspec.ir.expr import show
 from gradspec.ir.rule import (
-    CheckedRule,
+    Chosen,
     Override,
     Pending,
     Rewrite,
@@ -35,7 +35,7 @@ from gradspec.source import Source
 _SUFFIX = ".grad"
 
 
-def plan_module(source: Source, rules: tuple[CheckedRule, ...]) -> ModulePlan:
+def plan_module(source: Source, rules: tuple[Chosen, ...]) -> ModulePlan:
     """The plan of one file. ``source.path`` is its path below the source root."""
     plans = [_plan(rule) for rule in rules]
     return ModulePlan(
@@ -47,21 +47,21 @@ def plan_module(source: Source, rules: tuple[CheckedRule, ...]) -> ModulePlan:
     )
 
 
-def _plan(checked: CheckedRule) -> RulePlan | Unplanned:
-    rule = checked.rule
+def _plan(chosen: Chosen) -> RulePlan | Unplanned:
+    rule = chosen.rule
     try:
-        return plan_rule(checked)
+        return plan_rule(chosen)
     except NotEmitted as reason:
         return Unplanned(rule.name, str(reason), rule.source, rule.name_span)
 
 
-def plan_rule(checked: CheckedRule) -> RulePlan:
+def plan_rule(chosen: Chosen) -> RulePlan:
     """The plan of one rule; raises :class:`NotEmitted`."""
-    if any(isinstance(entry, Pending) for entry in checked.rule.backward):
+    if any(isinstance(entry, Pending) for entry in chosen.rule.backward):
         raise NotEmitted("its gradients are not derived yet: declare them")
-    if _is_unchecked(checked):
+    if _is_unchecked(chosen):
         raise NotEmitted("its gradients are not checked yet")
-    rule = checked.rule
+    rule = chosen.rule
     closed = close(rule)
     gradients = gradients_of(rule, closed)
     forward = in_full(rule, closed.forward, gradients)
@@ -80,31 +80,31 @@ def plan_rule(checked: CheckedRule) -> RulePlan:
         saved=closed.saved,
         tangents=tangents,
         no_tangents=no_tangents,
-        nature=_nature(checked),
-        docs=docs_of(checked),
+        nature=_nature(chosen),
+        docs=docs_of(chosen),
         source=rule.source,
         span=rule.name_span,
-        comments=tuple((r.name, _comment(r)) for r in checked.rewrites if r.reason),
+        comments=tuple((r.name, _comment(r)) for r in chosen.rewrites if r.reason),
         asked=rule.saves,
         sizes=closed.sizes,
-        wide=checked.wide,
+        wide=chosen.wide,
     )
 
 
-def _is_unchecked(checked: CheckedRule) -> bool:
+def _is_unchecked(chosen: Chosen) -> bool:
     """True if a gradient has no verdict: nothing unproved is emitted."""
-    known = {verdict.input: verdict.status for verdict in checked.verdicts}
+    known = {verdict.input: verdict.status for verdict in chosen.judged.verdicts}
     return any(
         known.get(i.name, Status.NONE) is Status.NONE
-        for i in checked.rule.inputs
+        for i in chosen.rule.inputs
         if i.takes_gradient
     )
 
 
-def _nature(checked: CheckedRule) -> Nature:
-    if any(isinstance(entry, Override) for entry in checked.rule.backward):
+def _nature(chosen: Chosen) -> Nature:
+    if any(isinstance(entry, Override) for entry in chosen.rule.backward):
         return Nature.OVERRIDE
-    through = any(verdict.through_surrogate for verdict in checked.verdicts)
+    through = any(verdict.through_surrogate for verdict in chosen.judged.verdicts)
     return Nature.SURROGATE if through else Nature.EXACT
 
 
@@ -180,14 +180,14 @@ def _comment(rewrite: Rewrite) -> str:
 _DOCSTRING = re.compile(r'\n[ \t]*"""(?:[^\\]|\\.)*?"""[ \t]*(?=\n|$)', re.DOTALL)
 
 
-def docs_of(checked: CheckedRule) -> Docs:
+def docs_of(chosen: Chosen) -> Docs:
     """The author's words, the rule as written, domain, verdicts and reasons."""
-    rule = checked.rule
+    rule = chosen.rule
     notes = (
         *_domain(rule),
-        *_gradients(checked),
+        *_gradients(chosen),
         *_overrides(rule),
-        *_evaluation(checked),
+        *_evaluation(chosen),
     )
     doc = textwrap.dedent(rule.doc or "").strip() or f"The rule ``{rule.name}``."
     return Docs(doc, _definition(rule), notes)
@@ -211,8 +211,8 @@ def _domain(rule: Rule) -> tuple[Note, ...]:
     return (Note("Domain", conditions),) if conditions else ()
 
 
-def _gradients(checked: CheckedRule) -> tuple[Note, ...]:
-    said = [(v, _verdict(v)) for v in checked.verdicts]
+def _gradients(chosen: Chosen) -> tuple[Note, ...]:
+    said = [(v, _verdict(v)) for v in chosen.judged.verdicts]
     lines = "; ".join(f"d{v.input} {text}" for v, text in said if text)
     return (Note("Gradients", lines or "none"),)
 
@@ -244,7 +244,7 @@ def _overrides(rule: Rule) -> tuple[Note, ...]:
     return (Note("Override", "; ".join(reasons)),) if reasons else ()
 
 
-def _evaluation(checked: CheckedRule) -> tuple[Note, ...]:
-    if not checked.as_written:
+def _evaluation(chosen: Chosen) -> tuple[Note, ...]:
+    if not chosen.as_written:
         return ()
     return (Note("Evaluation", "as written, nothing more accurate was looked for"),)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gradspec.audit.measure import Measure, Spot
     from gradspec.audit.question import Finding
     from gradspec.driver.audits import TargetAudit
-    from gradspec.ir.rule import CheckedRule
+    from gradspec.ir.rule import Chosen
     from gradspec.stabilise.choice import Candidate, Tried
 
 FORMAT_VERSION = 2
@@ -43,7 +43,7 @@ class View:
     limit: float | None = None
     plot: str | None = None
     values: str | None = None
-    explained: tuple[tuple[CheckedRule, tuple[Tried, ...]], ...] = ()
+    explained: tuple[tuple[Chosen, tuple[Tried, ...]], ...] = ()
 
 
 def show(audits: Iterable[TargetAudit], options: AuditOptions, view: View) -> bool:
@@ -125,15 +125,15 @@ def _show(audits: Iterable[TargetAudit]) -> None:
                 )
 
 
-def explain(rules: Iterable[tuple[CheckedRule, tuple[Tried, ...]]]) -> None:
+def explain(rules: Iterable[tuple[Chosen, tuple[Tried, ...]]]) -> None:
     """The rewrites of each rule, from and to, with reasons; the candidates tried."""
-    for checked, tried in rules:
-        rule = checked.rule
+    for chosen, tried in rules:
+        rule = chosen.rule
         line, _ = rule.source.position(rule.name_span.start)
         click.secho(f"{rule.name} ({rule.source.path}:{line})", bold=True)
-        if not checked.rewrites:
+        if not chosen.rewrites:
             click.echo("  evaluated as written: nothing measured better")
-        for rewrite in checked.rewrites:
+        for rewrite in chosen.rewrites:
             click.echo(f"  {rewrite.name}: {rewrite.reason}")
             if rewrite.before != rewrite.after:
                 click.echo(f"    written {rewrite.before}")

@@ -150,7 +150,6 @@ def _file(result: FileResult) -> dict[str, Any]:
             {
                 "name": rule.name,
                 "line": rule.line,
-                "rewrites": list(rule.reasons),
                 "cotangents": [_cotangent(v) for v in rule.verdicts],
             }
             | _second(rule.second)

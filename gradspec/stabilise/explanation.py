@@ -19,9 +19,10 @@ from gradspec.ir.expr import Apply, Const, Expr, Ref, Select, const, show
 from gradspec.ir.rule import (
     UNBOUNDED,
     AccuracyLoss,
-    CheckedRule,
+    Chosen,
     Declared,
     Hole,
+    Judged,
     Kind,
     Override,
     Rule,
@@ -357,15 +358,15 @@ def _cure(kind: str, culprit: Expr) -> str:
     return next(fitting, _WORDS[kind].cure)
 
 
-def loss_warnings(checked: CheckedRule) -> Iterator[Diagnostic]:
+def loss_warnings(chosen: Chosen) -> Iterator[Diagnostic]:
     """One diagnostic for each kind of failure of a rule, for the first value that has
     it; the others are named."""
     found: dict[str, list[AccuracyLoss]] = {}
-    for loss in checked.losses:
+    for loss in chosen.losses:
         found.setdefault(loss.kind, []).append(loss)
     for first, *others in found.values():
         names = dict.fromkeys(loss.name for loss in others if loss.name != first.name)
-        yield _finding(checked.rule, first, tuple(names))
+        yield _finding(chosen.rule, first, tuple(names))
 
 
 def _finding(rule: Rule, loss: AccuracyLoss, others: tuple[str, ...]) -> Diagnostic:
@@ -430,22 +431,24 @@ def _texts(rule: Rule) -> dict[str, tuple[Expr, Span]]:
 FLOATS: Mapping[str, Any] = {"float32": np.float32, "float64": np.float64}
 
 
-def unfilled_holes(checked: CheckedRule, written: Rule) -> Iterator[Diagnostic]:
-    """Removable singularities left NaN by stabilisation, once for each point, and
-    derived gradients that are numbers there, but not slopes, once for the rule.
-    ``written``: the rule before that."""
+def unfilled_holes(rule: Rule, judged: Judged) -> Iterator[Diagnostic]:
+    """Removable singularities of a judged rule that evaluation as in ``rule`` leaves
+    NaN, once for each point, and derived gradients that are numbers there, but not
+    slopes, once for the rule."""
     told: dict[Any, tuple[list[str], Hole, dict[str, float]]] = {}
-    for hole in checked.holes:
-        form = Names(checked.rule).close(Ref(hole.name))
-        values = values_by_format(checked.rule, form, dict(hole.point), hole.output)
+    for hole in judged.holes:
+        form = Names(rule).close(Ref(hole.name))
+        values = values_by_format(rule, form, dict(hole.point), hole.output)
         is_nan = any(map(math.isnan, values.values()))
-        if not is_nan and (hole.name in _texts(written) or _are_slopes(values, hole)):
+        if not is_nan and (
+            hole.name in _texts(judged.rule) or _are_slopes(values, hole)
+        ):
             continue
         if not any(hole.name in names_ for names_, *_ in told.values()):
             key = hole.point if is_nan else None
             told.setdefault(key, ([], hole, values))[0].append(hole.name)
     for names_, hole, values in told.values():
-        yield _hole_warning(written, hole, values, tuple(names_))
+        yield _hole_warning(judged.rule, hole, values, tuple(names_))
 
 
 def _are_slopes(values: Mapping[str, float], hole: Hole) -> bool:

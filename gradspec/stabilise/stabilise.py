@@ -28,9 +28,10 @@ from gradspec.ir.elements import OutOfRange, element, places
 from gradspec.ir.expr import Apply, Expr, Idx, Reduce, Ref, show
 from gradspec.ir.rule import (
     AccuracyLoss,
-    CheckedRule,
+    Chosen,
     Declared,
     Derived,
+    Judged,
     Let,
     Override,
     Rewrite,
@@ -98,27 +99,27 @@ reported separately.
 """
 
 
-def stabilise(checked: CheckedRule, effort: Effort | None = None) -> CheckedRule:
+def stabilise(judged: Judged, effort: Effort | None = None) -> Chosen:
     """The rule with its expressions in the forms that measure best. Raises OutOfSteps
     if ``effort`` does not suffice; without one there is no limit. Steps are counted, so
     that the search ends at the same point on any machine.
     """
-    rule = without_calls(checked.rule)
+    rule = without_calls(judged.rule)
     named, hidden = with_comparands(rule)
-    work = _Stabiliser(named, checked.rule, effort or Effort(sys.maxsize), hidden)
+    work = _Stabiliser(named, judged.rule, effort or Effort(sys.maxsize), hidden)
     if rule.is_elementwise and not work.samples:
-        return checked
+        return Chosen(judged, judged.rule)
     found = _with_tips(without_names(work.run(), hidden, rule.exacts))
     done = without_dead_locals(rule, _recomputing(found, work.wide))
     safe = with_guards(done, work.samples[0].points if rule.is_elementwise else None)
     work.losses += work.undefined_losses(safe)
-    is_changed = rule.is_elementwise or safe != rule or calls_surrogate(checked.rule)
-    return replace(
-        checked,
-        rule=safe if is_changed else checked.rule,
-        rewrites=(*checked.rewrites, *work.rewrites),
-        losses=tuple(work.losses),
-        wide=tuple(work.wide),
+    is_changed = rule.is_elementwise or safe != rule or calls_surrogate(judged.rule)
+    return Chosen(
+        judged,
+        safe if is_changed else judged.rule,
+        tuple(work.rewrites),
+        tuple(work.losses),
+        tuple(work.wide),
     )
 
 
@@ -134,15 +135,15 @@ def _with_tips(rule: Rule) -> Rule:
     return replace(rule, backward=tuple(backward))
 
 
-def as_written(checked: CheckedRule) -> CheckedRule:
+def as_written(judged: Judged) -> Chosen:
     """The rule evaluated as written, derived gradients as differentiation gives them.
     Branches of conditionals are guarded all the same: that changes no value, and keeps
     NaN out of second derivatives.
     """
-    rule = map_values(without_calls(checked.rule), tidy)
+    rule = map_values(without_calls(judged.rule), tidy)
     sample = sampling.points(rule) if rule.is_elementwise else None
     safe = rule if sample is not None and not len(sample) else with_guards(rule, sample)
-    return replace(checked, rule=safe, as_written=True)
+    return Chosen(judged, safe, as_written=True)
 
 
 def _recomputing(rule: Rule, wide: list[str]) -> Rule:

@@ -6,7 +6,7 @@ from textwrap import dedent
 
 from gradspec.derive.indexed import complete
 from gradspec.diagnostics import Outcome
-from gradspec.ir.rule import CheckedRule, Rule, Status
+from gradspec.ir.rule import Judged, Rule, Status
 from gradspec.lower.lowering import lower
 from gradspec.lower.module import LoweredModule
 from gradspec.mend import check_and_mend
@@ -30,7 +30,7 @@ def _lowered(text: str) -> LoweredModule:
     return lowered.value
 
 
-def checked(text: str, budget: float = 5.0) -> Outcome[CheckedRule]:
+def checked(text: str, budget: float = 5.0) -> Outcome[Judged]:
     return check_and_mend(written(text), budget, _lowered(text).defs)
 
 

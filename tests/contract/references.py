@@ -14,7 +14,7 @@ import numpy as np
 from gradspec import pipeline
 from gradspec.driver.discover import read
 from gradspec.driver.load import load
-from gradspec.ir.rule import CheckedRule
+from gradspec.ir.rule import Judged
 from gradspec.options import Options
 from gradspec.trial.cases import trial_case
 from tests.contract.call import TYPES, Call, row
@@ -46,7 +46,7 @@ def rows(file: File) -> Iterator[Row]:
                 yield row(file.name, name, number, call)
 
 
-def _calls(checked: CheckedRule) -> list[Call]:
+def _calls(checked: Judged) -> list[Call]:
     case = trial_case(checked.rule)
     if case["axes"]:
         return _over_axes(case)

@@ -6,9 +6,10 @@ from fractions import Fraction
 
 from gradspec.ir.rule import (
     Backward,
-    CheckedRule,
+    Chosen,
     Derived,
     Input,
+    Judged,
     Kind,
     Let,
     NoGradient,
@@ -57,22 +58,19 @@ def rule(
             entries.append(Override(formula(backward[name]), "a reason"))
         else:
             entries.append(Derived(formula(backward[name])))
-    return plan_rule(
-        CheckedRule(
-            Rule(
-                name="f",
-                doc=None,
-                inputs=variables,
-                outputs=tuple(Output(o, Kind.FLOAT, Shape()) for o in outputs.split()),
-                forward=tuple(Let(n, (), formula(v)) for n, v in forward.items()),
-                backward_locals=(),
-                backward=tuple(entries),
-                saves=saves,
-                recomputes=recomputes,
-            ),
-            tuple(Verdict(variable.name, Status.DERIVED) for variable in variables),
-        )
+    rule = Rule(
+        name="f",
+        doc=None,
+        inputs=variables,
+        outputs=tuple(Output(o, Kind.FLOAT, Shape()) for o in outputs.split()),
+        forward=tuple(Let(n, (), formula(v)) for n, v in forward.items()),
+        backward_locals=(),
+        backward=tuple(entries),
+        saves=saves,
+        recomputes=recomputes,
     )
+    verdicts = (Verdict(variable.name, Status.DERIVED) for variable in variables)
+    return plan_rule(Chosen(Judged(rule, tuple(verdicts)), rule))
 
 
 def _input(text: str) -> Input:

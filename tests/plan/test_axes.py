@@ -6,7 +6,7 @@ from dataclasses import astuple
 
 import pytest
 
-from gradspec.ir.rule import CheckedRule
+from gradspec.ir.rule import Chosen, Judged
 from gradspec.plan.arrays import Einsum, Expand, Expr, Name, Permute
 from gradspec.plan.axes import Value, align, expand_axes, frames
 from gradspec.plan.operations import expander
@@ -244,5 +244,5 @@ def test_without_a_floating_input_nothing_is_emitted() -> None:
 def test_nothing_unchecked_is_emitted() -> None:
     rules = lowered("rule f(x[n]) -> y[n]:\n y[i] = x[i]\n")
     source = Source("rules.grad", "")
-    (found,) = plan_module(source, (CheckedRule(rules[0], ()),)).unplanned
+    (found,) = plan_module(source, (Chosen(Judged(rules[0], ()), rules[0]),)).unplanned
     assert found.reason == "its gradients are not checked yet"

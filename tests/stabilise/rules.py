@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from gradspec.ir.expr import Expr, show
-from gradspec.ir.rule import CheckedRule, Declared, Derived, Override, Rule
+from gradspec.ir.rule import Chosen, Declared, Derived, Judged, Override, Rule
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.stabilise import stabilise
 from gradspec.symbolic.truth import nearest
 from tests.derive.rules import completed
 
 
-def stable(text: str) -> CheckedRule:
+def stable(text: str) -> Chosen:
     """The last rule of a text, complete and stabilised."""
-    return stabilise(CheckedRule(completed(text), ()))
+    return stabilise(Judged(completed(text), ()))
 
 
 def texts(rule: Rule) -> dict[str, str]:

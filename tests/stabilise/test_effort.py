@@ -6,7 +6,7 @@ import pytest
 
 from gradspec.driver.cache import FileResult
 from gradspec.driver.run import compile_source
-from gradspec.ir.rule import CheckedRule
+from gradspec.ir.rule import Judged
 from gradspec.options import Options
 from gradspec.pipeline import stabilise_rule
 from gradspec.source import Source
@@ -47,7 +47,7 @@ def test_a_machine_thirty_times_slower_gives_the_same_bytes(
 
 
 def test_the_budget_scales_the_steps() -> None:
-    rule = CheckedRule(completed(unary("1 - 1 / (1 + exp(x))")), ())
+    rule = Judged(completed(unary("1 - 1 / (1 + exp(x))")), ())
     _, (stopped,) = stabilise_rule(rule, Options(budget=0.02))
     assert stopped.code == "GS463"
     assert "more steps than a budget of 0.02 permits" in stopped.headline

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gradspec
-from gradspec.ir.rule import CheckedRule
+from gradspec.ir.rule import Judged
 from gradspec.ir.walk import closed_outputs
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.stabilise import as_written, stabilise
@@ -88,13 +88,13 @@ def test_marks_change_no_function() -> None:
 
 @pytest.mark.parametrize("form", [NAIVE, "exp(x) - 1", "sqrt(1 + x**2)", "x - sin(x)"])
 def test_as_written_no_other_form_is_looked_for(form: str) -> None:
-    done = as_written(CheckedRule(completed(unary(form)), ()))
+    done = as_written(Judged(completed(unary(form)), ()))
     assert texts(done.rule)["y"] == form.replace("x**2", "square(x)")
     assert not done.rewrites and not done.wide and done.as_written
 
 
 def test_as_written_branches_are_guarded_all_the_same() -> None:
-    done = as_written(CheckedRule(completed(unary("sqrt(x) if x > 0 else 0")), ()))
+    done = as_written(Judged(completed(unary("sqrt(x) if x > 0 else 0")), ()))
     assert texts(done.rule)["y"] == "sqrt(x if x > 0 else 1) if x > 0 else 0"
 
 
@@ -114,7 +114,7 @@ def test_as_written_calls_and_axes_are_evaluated() -> None:
 
 
 def test_as_written_computes_the_same_where_floating_point_allows() -> None:
-    rule = CheckedRule(completed(unary("log(1 + exp(x))")), ())
+    rule = Judged(completed(unary("log(1 + exp(x))")), ())
     forms = [closed_outputs(r.rule)["y"] for r in (stabilise(rule), as_written(rule))]
     assert forms[0] != forms[1]
     machine = Machine({"x": np.linspace(-3.0, 3.0, 41)}, np.float64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gradspec.ir.expr import show
-from gradspec.ir.rule import CheckedRule, Derived
+from gradspec.ir.rule import Chosen, Derived
 from gradspec.primitives.lookup import formula
 from tests.stabilise.rules import is_right, stable, texts
 
@@ -25,7 +25,7 @@ from tests.stabilise.rules import is_right, stable, texts
 )
 def test_partial_products_stay_in_range(forward: str, given: dict[str, float]) -> None:
     assume = "    assume a > 0, b > 0\n" if min(given.values()) > 0 else ""
-    found: CheckedRule = stable(f"rule f(a, b) -> y:\n{assume}    y = {forward}\n")
+    found: Chosen = stable(f"rule f(a, b) -> y:\n{assume}    y = {forward}\n")
     (value,) = (let.value for let in found.rule.forward if let.name == "y")
     assert is_right(value, formula(forward), **given)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gradspec.ir.elements import EVALUATED
-from gradspec.ir.rule import CheckedRule, Rule
+from gradspec.ir.rule import Judged, Rule
 from gradspec.ir.unroll import unroll
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.arithmetic_model import Machine
@@ -196,7 +196,7 @@ def test_the_result_is_well_formed_and_stays_as_it_is(text: str) -> None:
     once = stable(text)
     arity = lambda op: len(primitive(op).params)  # noqa: E731
     assert verify(once.rule, arity) == ()
-    again = stabilise(CheckedRule(once.rule, ()))
+    again = stabilise(Judged(once.rule, ()))
     assert texts(again.rule) == texts(once.rule)
 
 

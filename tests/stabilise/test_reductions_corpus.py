@@ -12,7 +12,7 @@ import pytest
 from gradspec.derive.indexed import indexed_cotangents
 from gradspec.ir.elements import OutOfRange
 from gradspec.ir.expr import Expr
-from gradspec.ir.rule import CheckedRule, Kind, Pending, Rule
+from gradspec.ir.rule import Judged, Kind, Pending, Rule
 from gradspec.ir.unroll import axis_names, index_inputs, unroll
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.names import Names
@@ -27,7 +27,7 @@ _VALUES = ("1/2", "-2", "3", "5/4", "-1/3", "7/8", "-3/2", "2/5", "9/4", "1/7", 
 @pytest.mark.parametrize("name", RULES)
 def test_a_stabilised_rule_is_the_same_function(name: str) -> None:
     rule = _complete(RULES[name])
-    stable = stabilise(CheckedRule(rule, ())).rule
+    stable = stabilise(Judged(rule, ())).rule
     assert verify(stable, lambda op: len(primitive(op).params)) == ()
     for size in (2, 3):
         _compare(rule, stable, size)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradspec.derive.indexed import complete
-from gradspec.ir.rule import CheckedRule, Rule, Status, Verdict
+from gradspec.ir.rule import Chosen, Judged, Rule, Status, Verdict
 from gradspec.lower.lowering import lower
 from gradspec.plan.plan import ModulePlan
 from gradspec.plan.planning import plan_module
@@ -22,13 +22,15 @@ def lowered(text: str) -> tuple[Rule, ...]:
 
 def planned(rules: tuple[Rule, ...]) -> ModulePlan:
     """The plan of rules that are believed."""
-    return plan_module(Source("rules.grad", ""), tuple(map(believed, rules)))
+    return plan_module(
+        Source("rules.grad", ""), tuple(Chosen(believed(rule), rule) for rule in rules)
+    )
 
 
-def believed(rule: Rule) -> CheckedRule:
+def believed(rule: Rule) -> Judged:
     """A rule whose gradients count as proved."""
     verdicts = tuple(
         Verdict(i.name, Status.PROVED if i.takes_gradient else Status.NONE)
         for i in rule.inputs
     )
-    return CheckedRule(rule, verdicts)
+    return Judged(rule, verdicts)
