@@ -22,10 +22,10 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # found as a script, too
 
-from gradspec.driver import conforming  # noqa: E402
+from gradspec.measure import conformance  # noqa: E402
+from gradspec.measure.features import Feature  # noqa: E402
 from gradspec.options import Options  # noqa: E402
 from gradspec.report.summary import cell_text, state_counts  # noqa: E402
-from gradspec.trial.features import Feature  # noqa: E402
 from tests.conformance.features import FEATURES, RUNNERS  # noqa: E402
 
 PAGE = Path(__file__).with_suffix(".md")
@@ -63,8 +63,8 @@ def _known(target: str) -> dict[str, Any]:
 
 
 def _run(target: str, features: tuple[Feature, ...]) -> dict[str, Any]:
-    given = conforming.markers(Options((target,)))
-    matrix = conforming.matrix(target, (given,), features, runner=RUNNERS[target])
+    given = conformance.markers(Options((target,)))
+    matrix = conformance.matrix(target, (given,), features, runner=RUNNERS[target])
     cells = [asdict(cell) for cell in matrix.cells]
     print(f"{target}, {features[0].group}: {state_counts(matrix)}", flush=True)
     packages = importlib.metadata.packages_distributions()[PACKAGES[target]]
@@ -78,11 +78,11 @@ def _sections(known: dict[str, Any]) -> list[str]:
         if not groups:
             continue
         found = [c for group in groups.values() for c in group["cells"]]
-        cells = {(c["rule"], c["feature"]): conforming.Cell(**c) for c in found}
+        cells = {(c["rule"], c["feature"]): conformance.Cell(**c) for c in found}
         rules = tuple(dict.fromkeys(rule for rule, _ in cells))
         names = tuple(f.name for f in features if (rules[0], f.name) in cells)
         ordered = tuple(cells[rule, name] for rule in rules for name in names)
-        matrix = conforming.Matrix(target, names, rules, ordered)
+        matrix = conformance.Matrix(target, names, rules, ordered)
         version = max(group["version"] for group in groups.values())
         lines += [f"## {PACKAGES[target]} {version}", "", *_table(matrix), ""]
         lines += [f"{state_counts(matrix)}.", "", *_failures(matrix)]
@@ -97,7 +97,7 @@ def _sections(known: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _table(matrix: conforming.Matrix) -> list[str]:
+def _table(matrix: conformance.Matrix) -> list[str]:
     heads = [rule.removesuffix("_marker") for rule in matrix.rules]
     lines = [
         f"| feature | {' | '.join(heads)} |",
@@ -110,7 +110,7 @@ def _table(matrix: conforming.Matrix) -> list[str]:
     return lines
 
 
-def _failures(matrix: conforming.Matrix) -> list[str]:
+def _failures(matrix: conformance.Matrix) -> list[str]:
     """One line for each feature that fails, with what the first of its rules says."""
     lines = []
     for name in matrix.features:
@@ -121,7 +121,7 @@ def _failures(matrix: conforming.Matrix) -> list[str]:
     return [*lines, ""] if lines else []
 
 
-def _fails(cell: conforming.Cell) -> bool:
+def _fails(cell: conformance.Cell) -> bool:
     return cell.state not in ("ok", "none")
 
 

@@ -24,12 +24,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # found as a script, too
 
-from gradspec.audit.quantities import least_normal  # noqa: E402
-from gradspec.audit.question import Finding  # noqa: E402
-from gradspec.driver import audits  # noqa: E402
 from gradspec.driver.discover import Entry, discover, read  # noqa: E402
 from gradspec.driver.load import load  # noqa: E402
 from gradspec.driver.run import compile_entries  # noqa: E402
+from gradspec.measure import audits  # noqa: E402
+from gradspec.measure.quantities import least_normal  # noqa: E402
+from gradspec.measure.truths import Finding  # noqa: E402
 from gradspec.options import AuditOptions, Options  # noqa: E402
 from gradspec.stabilise.accuracy_model import GOOD  # noqa: E402
 

@@ -32,8 +32,7 @@ import numpy as np  # noqa: E402
 
 from benchmarks import kept  # noqa: E402
 from benchmarks.library import complete_rules  # noqa: E402
-from gradspec.audit.quantities import is_derivative, written_program  # noqa: E402
-from gradspec.driver import imported  # noqa: E402
+from gradspec.driver import cache  # noqa: E402
 from gradspec.driver.discover import Entry, discover  # noqa: E402
 from gradspec.driver.run import compile_entries  # noqa: E402
 from gradspec.ir.rule import Kind, Rule  # noqa: E402
@@ -41,9 +40,10 @@ from gradspec.ir.walk import (  # noqa: E402
     closed_outputs,
     expand,
 )
+from gradspec.measure.frameworks import audit  # noqa: E402
+from gradspec.measure.quantities import is_derivative, written_program  # noqa: E402
 from gradspec.options import Options  # noqa: E402
 from gradspec.primitives.lookup import is_function  # noqa: E402
-from gradspec.trial.runners import auditing  # noqa: E402
 
 PAGE = ROOT / "benchmarks" / "memory.md"
 TARGETS = ("torch", "tf", "jax", "numpy")
@@ -108,7 +108,7 @@ def measured(
     results = compile_entries(entries, Options(TARGETS), 1, lambda _: None)
     for entry, result in zip(entries, results, strict=True):
         modules = {
-            m.target: imported.import_module(m)
+            m.target: cache.import_module(m)
             for m in result.modules
             if m.target in targets
         }
@@ -263,8 +263,8 @@ def _sides(
 
 
 def _written(runner: ModuleType, case: Any, statics: Mapping[str, float]) -> Function:
-    number = partial(auditing.constant, runner.Setting, case)
-    formula = auditing.as_written(runner.Setting.library(), case, number)
+    number = partial(audit.constant, runner.Setting, case)
+    formula = audit.as_written(runner.Setting.library(), case, number)
     return lambda *inputs: formula(
         *inputs, **{n: number(v) for n, v in statics.items()}
     )
@@ -272,7 +272,7 @@ def _written(runner: ModuleType, case: Any, statics: Mapping[str, float]) -> Fun
 
 def _runner(target: str) -> ModuleType:
     """The runner of a target, which knows the framework's functions."""
-    return import_module(f"gradspec.trial.runners.on_{target}")
+    return import_module(f"gradspec.measure.frameworks.on_{target}")
 
 
 # --- the page ---------------------------------------------------------------------------

@@ -25,10 +25,10 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # found as a script, too
 
 from benchmarks.library import complete_rules  # noqa: E402
-from gradspec.audit.points import points as sampled  # noqa: E402
 from gradspec.ir.expr import Expr  # noqa: E402
 from gradspec.ir.rule import Judged, Override, Rule  # noqa: E402
 from gradspec.ir.walk import closed_cotangents, closed_outputs  # noqa: E402
+from gradspec.measure.points import points as sampled  # noqa: E402
 from gradspec.report.audit import figure  # noqa: E402
 from gradspec.stabilise.accuracy_model import Score, Trial  # noqa: E402
 from gradspec.stabilise.arithmetic_model import Machine  # noqa: E402

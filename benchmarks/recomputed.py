@@ -32,9 +32,9 @@ sys.path.insert(0, str(ROOT))  # found as a script, too
 
 from benchmarks.rule_numbers import value  # noqa: E402
 from benchmarks.rule_reading import Rule, read  # noqa: E402
-from gradspec.driver import audits  # noqa: E402
 from gradspec.driver.discover import discover  # noqa: E402
 from gradspec.driver.run import compile_entries  # noqa: E402
+from gradspec.measure import audits  # noqa: E402
 from gradspec.options import AuditOptions, Options  # noqa: E402
 from gradspec.report import audit as report  # noqa: E402
 

@@ -26,9 +26,9 @@ from gradspec.version import __version__
 if TYPE_CHECKING:
     from gradspec.checks.witness import Witness
     from gradspec.diagnostics import Diagnostic, Outcome
-    from gradspec.driver.boundaries import RuleTable
     from gradspec.driver.cache import FileResult
     from gradspec.driver.discover import Entry
+    from gradspec.measure.boundaries import RuleTable
 
 T = TypeVar("T")
 
@@ -195,7 +195,7 @@ def check_command(
     work = _Work("checking", paths, options, jobs)
     tables: tuple[RuleTable, ...] = ()
     if boundaries and not work.found:
-        from gradspec.driver.boundaries import of_file
+        from gradspec.measure.boundaries import of_file
 
         found = work.each("looking at boundaries", partial(of_file, options))
         tables = sum(found, ())
@@ -238,7 +238,7 @@ def test_command(
     work = _Work("compiling", paths, options, jobs)
     cases: tuple[Any, ...] = ()
     if not work.failed:
-        from gradspec.driver.trials import cases_of
+        from gradspec.measure.trials import cases_of
 
         cases = work.each("preparing", partial(cases_of, options, conformance))
         work.witnesses()
@@ -252,7 +252,7 @@ def test_command(
 
 
 def _run_trials(work: _Work, cases: tuple[Any, ...], style: str) -> tuple[bool, bool]:
-    from gradspec.driver import trials
+    from gradspec.measure import trials
     from gradspec.report.summary import show_trials
 
     with _bar("testing", len(work.options.targets)) as progress:
@@ -264,15 +264,15 @@ def _run_trials(work: _Work, cases: tuple[Any, ...], style: str) -> tuple[bool, 
 def _run_conformance(
     work: _Work, cases: tuple[Any, ...], style: str
 ) -> tuple[bool, bool]:
-    from gradspec.driver import conforming
+    from gradspec.measure import conformance
     from gradspec.report.summary import show_matrices
 
-    given = [replace(conforming.markers(work.options), ways=conforming.DOUBTED)]
+    given = [replace(conformance.markers(work.options), ways=conformance.DOUBTED)]
     for result, calls in zip(work.results, cases, strict=True):
         modules = {module.target: module for module in result.modules}
-        given.append(conforming.Subject(modules, calls, conforming.DOUBTED))
+        given.append(conformance.Subject(modules, calls, conformance.DOUBTED))
     with _bar("testing", len(work.options.targets)) as progress:
-        matrices = conforming.run(given, work.options, progress)
+        matrices = conformance.run(given, work.options, progress)
     show_matrices(matrices, style)
     return any(m.absent for m in matrices), any(m.failed for m in matrices)
 
@@ -325,7 +325,7 @@ def audit_command(
         advice = near(explained, names) or f"there are {', '.join(names)}"
         told = f"there is no rule {explained} in {', '.join(paths)}; {advice}"
         raise click.BadParameter(told, param_hint="--explain")
-    from gradspec.driver import audits
+    from gradspec.measure import audits
     from gradspec.report import audit
 
     only = (explained,) if explained else ()
@@ -533,7 +533,7 @@ class _Work:
 
     def witnesses(self) -> tuple[tuple[str, Witness], ...]:
         """SymPy's word on every derivative; what contradicts ours is found."""
-        from gradspec.driver.witnesses import of_file
+        from gradspec.measure.witnesses import of_file
 
         return sum(self.each("asking SymPy", partial(of_file, self.options)), ())
 

@@ -28,7 +28,7 @@ from gradspec.symbolic.roots import exactly
 
 
 class Finding(Enum):
-    """The conclusion that a break permits; `driver/boundaries.py` has the messages."""
+    """The conclusion that a break permits; `measure/boundaries.py` has the messages."""
 
     FINE = "fine"
     MEANT = "a jump that is meant"

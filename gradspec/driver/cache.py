@@ -29,6 +29,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from gradspec.diagnostics import Diagnostic, error
+from gradspec.driver.emitted import import_file
 from gradspec.driver.workers import Lost
 from gradspec.driver.write import (
     CannotWrite,
@@ -45,7 +46,6 @@ from gradspec.options import Options
 from gradspec.source import Source
 from gradspec.targets import TARGETS
 from gradspec.targets.target import Emitted
-from gradspec.trial import loading
 
 T = TypeVar("T")
 
@@ -348,7 +348,7 @@ def import_module(emitted: Emitted) -> ModuleType:
         path = put(root, emitted)
     for compiled in root.rglob("__pycache__"):  # no digest vouches for what is there
         shutil.rmtree(compiled, ignore_errors=True)
-    return loading.imported(str(path), "gradspec")
+    return import_file(str(path), "gradspec")
 
 
 @cache

@@ -21,10 +21,10 @@ from gradspec.options import AuditOptions
 from gradspec.report.streams import align_columns, style_cells
 
 if TYPE_CHECKING:
-    from gradspec.audit.measure import Measure, Spot
-    from gradspec.audit.question import Finding
-    from gradspec.driver.audits import TargetAudit
     from gradspec.ir.rule import Chosen
+    from gradspec.measure.audits import TargetAudit
+    from gradspec.measure.errors import Measure, Spot
+    from gradspec.measure.truths import Finding
     from gradspec.stabilise.choice import Candidate, Tried
 
 FORMAT_VERSION = 2

@@ -22,7 +22,7 @@ from gradspec.report.summary import boundaries_data, costs_data
 from gradspec.source import escape
 
 if TYPE_CHECKING:
-    from gradspec.driver.boundaries import RuleTable
+    from gradspec.measure.boundaries import RuleTable
 
 COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 WIDEST = 160

@@ -17,9 +17,9 @@ from gradspec.report.streams import align_columns, style_cells
 
 if TYPE_CHECKING:
     from gradspec.checks.witness import Witness
-    from gradspec.driver.boundaries import Line, RuleTable
-    from gradspec.driver.conforming import Cell, Matrix
-    from gradspec.driver.trials import Failure, TrialReport
+    from gradspec.measure.boundaries import Line, RuleTable
+    from gradspec.measure.conformance import Cell, Matrix
+    from gradspec.measure.trials import Failure, TrialReport
     from gradspec.plan.cost import CostSummary
     from gradspec.targets.target import Emitted
 

@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parents[2] / "gradspec"
 MOST = 5
 """Files that may quote a name, that of its row among them."""
 
-ELSEWHERE = ("runtime/", "trial/runners/", "stabilise/rewriting.py")
+ELSEWHERE = ("runtime/", "measure/frameworks/", "stabilise/rewriting.py")
 """The runtimes are the functions themselves, the runners name those of frameworks with
 which rules are compared, and rewrite rules are data."""
 

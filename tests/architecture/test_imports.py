@@ -14,7 +14,7 @@ from gradspec.targets import TARGETS
 PACKAGE = Path(__file__).parents[2] / "gradspec"
 ORDER = (
     "version runtime source diagnostics options syntax ir primitives lower symbolic"
-    " derive checks stabilise plan targets trial audit mend pipeline driver"
+    " derive checks stabilise plan targets mend pipeline driver measure"
     " report arguments notebook api cli"
 ).split()
 NEVER = {
@@ -29,18 +29,18 @@ ONLY_IN = {
     "lark": ("syntax",),
     "sympy": ("symbolic",),
     "flint": ("symbolic",),
-    "scipy": ("trial/runners", "runtime/numpy"),
+    "scipy": ("measure/frameworks", "runtime/numpy"),
     "numpy": (
         *("stabilise", "symbolic/truth"),
-        *("trial/runners", "audit", "runtime/numpy", "notebook/plot"),
+        *("measure", "runtime/numpy", "notebook/plot"),
     ),
     "rich": ("report", "notebook/page"),
     "click": ("cli", "arguments", "report", "api", "notebook"),
     "IPython": (),
     "matplotlib": ("notebook/plot", "report/audit"),
-    "torch": ("trial/runners", "runtime/torch"),
-    "tensorflow": ("trial/runners", "runtime/tf"),
-    "jax": ("trial/runners", "runtime/jax"),
+    "torch": ("measure/frameworks", "runtime/torch"),
+    "tensorflow": ("measure/frameworks", "runtime/tf"),
+    "jax": ("measure/frameworks", "runtime/jax"),
 }
 FILES = sorted(
     path

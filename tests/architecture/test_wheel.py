@@ -23,7 +23,7 @@ def test_a_wheel_compiles_rules_by_itself(tmp_path: Path) -> None:
         names = archive.namelist()
     assert "gradspec/_rules/tutorial/log1pexp.grad" in names
     assert "gradspec/explain/GS401.md" in names
-    assert "gradspec/trial/runners/on_torch.py" in names
+    assert "gradspec/measure/frameworks/on_torch.py" in names
     rules = installed / "gradspec" / "_rules" / "tutorial"
     child = subprocess.run(
         [sys.executable, "-m", "gradspec", "compile", str(rules), "--target", "all"],

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradspec.audit.quantities import (
+from gradspec.measure.quantities import (
     DTYPES,
     every,
     largest,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gradspec.driver import audits
 from gradspec.driver.discover import discover
 from gradspec.driver.run import compile_entries
+from gradspec.measure import audits
 from gradspec.options import AuditOptions, Options
 
 RULES = Path(__file__).parents[2] / "rules" / "activations"

@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from gradspec.audit.measure import (
+from gradspec.measure.errors import (
     Truth,
     at_sign_changes,
     errors,
@@ -17,7 +17,7 @@ from gradspec.audit.measure import (
     units,
     worse,
 )
-from gradspec.audit.quantities import largest
+from gradspec.measure.quantities import largest
 from gradspec.primitives.lookup import formula
 from gradspec.stabilise import sampling
 from gradspec.stabilise.accuracy_model import GOOD, Trial

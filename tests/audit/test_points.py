@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradspec.audit.points import CORE
-from gradspec.audit.quantities import quantities
-from gradspec.audit.question import Question, question
 from gradspec.derive.indexed import complete
 from gradspec.driver.load import load
 from gradspec.ir.rule import Rule
+from gradspec.measure.points import CORE
+from gradspec.measure.quantities import quantities
+from gradspec.measure.truths import Question, question
 from gradspec.source import Source
 
 

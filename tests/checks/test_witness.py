@@ -79,7 +79,7 @@ def test_the_override_of_a_rule_that_is_called_has_no_witness() -> None:
 def test_the_evidence_says_so(tmp_path: Path) -> None:
     from gradspec.driver.discover import discover
     from gradspec.driver.run import compile_entries
-    from gradspec.driver.witnesses import of_file
+    from gradspec.measure.witnesses import of_file
     from gradspec.report.summary import evidence
 
     path = tmp_path / "f.grad"

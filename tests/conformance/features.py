@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gradspec.trial.features import FEATURES as OF_RULES
-from gradspec.trial.features import Feature, features
+from gradspec.measure.features import FEATURES as OF_RULES
+from gradspec.measure.features import Feature, features
 
 _RUNTIMES = {
     "numpy": {
@@ -107,7 +107,7 @@ _RUNTIMES = {
         """,
     },
 }
-"""By target and group, written as in `gradspec.trial.features`."""
+"""By target and group, written as in `gradspec.measure.features`."""
 
 
 def _in_groups(every: tuple[Feature, ...]) -> tuple[Feature, ...]:

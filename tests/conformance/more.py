@@ -7,8 +7,8 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
-from gradspec.trial import loading
-from gradspec.trial.runners.shared import first_of
+from gradspec.driver.emitted import import_file
+from gradspec.measure.frameworks.shared import first_of
 
 
 def other_statics(s: Any) -> Any:
@@ -25,7 +25,7 @@ def calls_between(s: Any, change: Any = lambda rule: rule) -> Any:
     """Nothing may stay of a call but what its own gradient has: of a freshly imported
     module, with other calls before the rule's and between its two passes."""
     if s.case["way"] != "plain":
-        module = loading.imported(s.path, "unused_")
+        module = import_file(s.path, "unused_")
         s.rule = getattr(module, s.case["rule"])
     s.rule = change(s.rule)
 

@@ -17,9 +17,9 @@ import numpy as np
 from jax.experimental import checkify
 from more import by_keyword, calls_between, copied, transforms
 
-from gradspec.trial import loading
-from gradspec.trial.runners.on_jax import Setting, feature
-from gradspec.trial.runners.shared import around_one, first_of, require
+from gradspec.measure.frameworks import jobs
+from gradspec.measure.frameworks.on_jax import Setting, feature
+from gradspec.measure.frameworks.shared import around_one, first_of, require
 
 DEVICES = 8
 ZERO, ONE = jnp.float32(0), jnp.float32(1)
@@ -249,4 +249,4 @@ feature |= {
 
 
 if __name__ == "__main__":
-    loading.work(Setting, feature)
+    jobs.work(Setting, feature)

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from more import other_statics
 
-from gradspec.trial import loading
-from gradspec.trial.runners.on_numpy import Setting, feature
+from gradspec.driver.emitted import import_file
+from gradspec.measure.frameworks import jobs
+from gradspec.measure.frameworks.on_numpy import Setting, feature
 
 
 def _between(s: Any) -> Any:
     """Nothing may stay of a call but what its own pullback has."""
-    s.module = loading.imported(s.path, "unused_")
+    s.module = import_file(s.path, "unused_")
     moved = [x / 2 if x.dtype.kind == "f" else x for x in s.inputs]
 
     def other() -> None:
@@ -47,4 +48,4 @@ feature |= {
 
 if __name__ == "__main__":
     np.seterr(all="ignore")
-    loading.work(Setting, feature)
+    jobs.work(Setting, feature)

@@ -15,8 +15,8 @@ from typing import Any
 import tensorflow as tf
 from more import by_keyword, calls_between, copied, each_alone
 
-from gradspec.trial import loading
-from gradspec.trial.runners.on_tf import (
+from gradspec.measure.frameworks import jobs
+from gradspec.measure.frameworks.on_tf import (
     ZERO,
     Setting,
     feature,
@@ -24,7 +24,7 @@ from gradspec.trial.runners.on_tf import (
     mapped,
     pushed,
 )
-from gradspec.trial.runners.shared import first_of, require
+from gradspec.measure.frameworks.shared import first_of, require
 
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0],
@@ -283,4 +283,4 @@ if __name__ == "__main__":
     job = json.loads(Path(sys.argv[1]).read_text("utf-8"))
     if not {one["name"] for one in job["features"]} <= {*feature}:
         importlib.import_module("tf_layers")
-    loading.work(Setting, feature)
+    jobs.work(Setting, feature)

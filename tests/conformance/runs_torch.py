@@ -17,9 +17,9 @@ from torch import func
 from torch.autograd import forward_ad, functional
 from torch.utils.checkpoint import checkpoint
 
-from gradspec.trial import loading
-from gradspec.trial.runners.on_torch import NAMES, Setting, feature, pushed, start
-from gradspec.trial.runners.shared import around_one, first_of, require
+from gradspec.measure.frameworks import jobs
+from gradspec.measure.frameworks.on_torch import NAMES, Setting, feature, pushed, start
+from gradspec.measure.frameworks.shared import around_one, first_of, require
 
 NAMES = NAMES | {
     "vjp, values": "func.vjp, values",
@@ -309,4 +309,4 @@ if __name__ == "__main__":
     if not {one["name"] for one in job["features"]} <= {*feature}:
         importlib.import_module("torch_compiled")  # which takes seconds
         importlib.import_module("torch_processes")
-    loading.work(Setting, feature)
+    jobs.work(Setting, feature)

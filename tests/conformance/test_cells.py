@@ -10,10 +10,10 @@ from functools import cache
 
 import pytest
 
-from gradspec.driver import conforming
-from gradspec.driver.runners import FRAMEWORKS
+from gradspec.measure import conformance
+from gradspec.measure.features import FEATURES as OF_RULES
+from gradspec.measure.runners import FRAMEWORKS
 from gradspec.options import Options
-from gradspec.trial.features import FEATURES as OF_RULES
 from tests.conformance.features import FEATURES, RUNNERS
 from tests.contract.cells import changed
 from tests.contract.tables import told
@@ -64,21 +64,23 @@ SLOW = {
 
 
 @cache
-def _markers(target: str) -> conforming.Subject:
-    return conforming.markers(Options((target,)))
+def _markers(target: str) -> conformance.Subject:
+    return conformance.markers(Options((target,)))
 
 
-def _run(target: str, names: set[str], *given: conforming.Subject) -> conforming.Matrix:
+def _run(
+    target: str, names: set[str], *given: conformance.Subject
+) -> conformance.Matrix:
     """The matrix of some features, of one process."""
     pytest.importorskip(FRAMEWORKS[target][0])
     features = tuple(
         replace(f, group="all") for f in FEATURES[target] if f.name in names
     )
     assert len(features) == len(names)
-    return conforming.matrix(target, given, features, runner=RUNNERS[target])
+    return conformance.matrix(target, given, features, runner=RUNNERS[target])
 
 
-def _subject(target: str, *rules: str, ways: tuple[str, ...]) -> conforming.Subject:
+def _subject(target: str, *rules: str, ways: tuple[str, ...]) -> conformance.Subject:
     given = _markers(target)
     cases = tuple(c for c in given.cases if c["rule"].removesuffix("_marker") in rules)
     return replace(given, cases=cases, ways=ways)
@@ -88,7 +90,7 @@ def _subject(target: str, *rules: str, ways: tuple[str, ...]) -> conforming.Subj
 @pytest.mark.parametrize("target", FEATURES)
 def test_cells(target: str) -> None:
     quick = {f.name for f in FEATURES[target] if f.group in QUICK}
-    given = _subject(target, "pair", ways=conforming.DOUBTED)
+    given = _subject(target, "pair", ways=conformance.DOUBTED)
     matrix = _run(target, quick | {*SLOW[target]}, given)
     found = changed(matrix)
     assert not found, told(found)
@@ -100,7 +102,7 @@ def test_features_of_rules(target: str) -> None:
     """A rule with axes and a surrogate; plain code beside them has the derivatives of the
     forward expression, to third order."""
     eager = [f for f in OF_RULES[target] if f.group == "eager"]
-    given = _subject(target, "axis", "surrogate", ways=conforming.EVERY)
+    given = _subject(target, "axis", "surrogate", ways=conformance.EVERY)
     matrix = _run(target, {f.name for f in eager if not f.exact}, given)
     found = changed(matrix)
     assert not found, told(found)

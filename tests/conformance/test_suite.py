@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from gradspec.driver import conforming
 from gradspec.driver.cache import Shelf
 from gradspec.driver.run import compile_source
-from gradspec.driver.runners import runner_of
+from gradspec.measure import conformance
+from gradspec.measure.features import FEATURES as OF_RULES
+from gradspec.measure.features import Feature
+from gradspec.measure.runners import runner_of
 from gradspec.options import Options
 from gradspec.source import Source
-from gradspec.trial.features import FEATURES as OF_RULES
-from gradspec.trial.features import Feature
 from tests.conformance.features import FEATURES
 
 
@@ -35,19 +35,19 @@ def test_every_feature_has_its_function(target: str) -> None:
 
 
 @cache
-def _markers(target: str) -> conforming.Subject:
-    return conforming.markers(Options((target,)))
+def _markers(target: str) -> conformance.Subject:
+    return conformance.markers(Options((target,)))
 
 
 def _matrix(
-    target: str, wanted: tuple[str, ...], given: conforming.Subject
-) -> conforming.Matrix:
+    target: str, wanted: tuple[str, ...], given: conformance.Subject
+) -> conformance.Matrix:
     features = tuple(f for f in OF_RULES[target] if f.name in wanted)
     assert len(features) == len(wanted)
-    return conforming.matrix(target, (given,), features)
+    return conformance.matrix(target, (given,), features)
 
 
-def _of(given: conforming.Subject, target: str, text: str) -> conforming.Subject:
+def _of(given: conformance.Subject, target: str, text: str) -> conformance.Subject:
     return replace(given, modules={target: replace(given.modules[target], text=text)})
 
 
@@ -151,22 +151,22 @@ def test_what_was_ok_is_kept_while_nothing_changes(
     cases = tuple(c for c in given.cases if c["rule"] == "nonlinear_marker")
     given, features = replace(given, cases=cases), OF_RULES["numpy"]
     before = Shelf(tmp_path / "kept")
-    first = conforming.matrix("numpy", (given,), features, before)
+    first = conformance.matrix("numpy", (given,), features, before)
     assert {c.state for c in first.cells} == {"ok", "none"}
     (entry,) = (tmp_path / "kept").iterdir()
     kept = entry.read_bytes()
     run: list[object] = []
-    child = conforming.runners.run
+    child = conformance.runners.run
     spy = lambda *a: run.append(a) or child(*a)  # noqa: E731
-    monkeypatch.setattr(conforming.runners, "run", spy)
-    assert conforming.matrix("numpy", (given,), features, before) == first
+    monkeypatch.setattr(conformance.runners, "run", spy)
+    assert conformance.matrix("numpy", (given,), features, before) == first
     assert not run
     entry.write_bytes(kept.replace(b'"rule"', b'"rude"'))
-    assert conforming.matrix("numpy", (given,), features, before) == first
+    assert conformance.matrix("numpy", (given,), features, before) == first
     assert run and entry.read_bytes() == kept
     other = given.modules["numpy"].text + "\n\nraise ValueError('dead')\n"
     broken = _of(given, "numpy", other)
-    third = conforming.matrix("numpy", (broken,), features, before)
+    third = conformance.matrix("numpy", (broken,), features, before)
     assert {c.state for c in third.cells} == {"error", "none"}
 
 
@@ -185,8 +185,8 @@ def test_a_rule_that_takes_no_gradient_has_none_to_lose() -> None:
     source = Source("f.grad", "rule scaled(n: int) -> y:\n    y = 2.5 * n\n")
     result, _ = compile_source(source, "f.grad", Options(("numpy",)))
     (module,) = result.modules
-    cases = conforming.cases(source, ".", Options(("numpy",)), True).value or ()
-    given = conforming.Subject({"numpy": module}, cases, conforming.DOUBTED)
-    matrix = conforming.matrix("numpy", (given,), OF_RULES["numpy"])
+    cases = conformance.cases(source, ".", Options(("numpy",)), True).value or ()
+    given = conformance.Subject({"numpy": module}, cases, conformance.DOUBTED)
+    matrix = conformance.matrix("numpy", (given,), OF_RULES["numpy"])
     assert matrix.rules == ("scaled",)
     assert {(c.state, c.failed) for c in matrix.cells} == {("none", False)}

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from gradspec.trial.runners.on_tf import feature
+from gradspec.measure.frameworks.on_tf import feature
 
 _CURRENT: list[Any] = []
 """The rule at hand, for layers that are made anew when a model is loaded."""

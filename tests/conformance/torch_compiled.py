@@ -17,8 +17,8 @@ from torch import func
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.checkpoint import checkpoint
 
-from gradspec.trial.runners.on_torch import Exported, compiled, feature, pushed
-from gradspec.trial.runners.shared import first_of, one_output, require
+from gradspec.measure.frameworks.on_torch import Exported, compiled, feature, pushed
+from gradspec.measure.frameworks.shared import first_of, one_output, require
 
 # --- torch.compile ---------------------------------------------------------------------
 

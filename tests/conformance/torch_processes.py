@@ -12,8 +12,8 @@ import torch
 from runs_torch import Layer
 from torch import distributed
 
-from gradspec.trial import loading
-from gradspec.trial.runners.on_torch import Setting, feature
+from gradspec.driver.emitted import import_file
+from gradspec.measure.frameworks.on_torch import Setting, feature
 
 WORLD = 2
 
@@ -59,7 +59,7 @@ def _in_processes(name: str) -> Any:
 
 def _gradients(name: str, path: str, case: Any) -> Any:
     torch.compiler.reset()
-    find = Setting.plain if case["way"] == "plain" else loading.imported
+    find = Setting.plain if case["way"] == "plain" else import_file
     s = Setting(find(path), case)
     found = s.listed(_WAYS[name](s))
     distributed.barrier()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from gradspec.driver.conforming import Cell, Matrix
+from gradspec.measure.conformance import Cell, Matrix
 from tests.contract.files import ROOT
 from tests.contract.tables import Row, differences, read
 

@@ -15,8 +15,8 @@ from gradspec import pipeline
 from gradspec.driver.discover import read
 from gradspec.driver.load import load
 from gradspec.ir.rule import Judged
+from gradspec.measure.cases import trial_case
 from gradspec.options import Options
-from gradspec.trial.cases import trial_case
 from tests.contract.call import TYPES, Call, row
 from tests.contract.files import File
 from tests.contract.tables import Row

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from gradspec.driver.cache import worker_loss
-from gradspec.driver.runners import running
 from gradspec.driver.workers import Lost, WorkFailed, each
+from gradspec.measure.runners import running
 from gradspec.symbolic.limit import expendable, in_time
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
@@ -198,7 +198,7 @@ time.sleep(60)
 """
 PARENT = """import sys, time
 from pathlib import Path
-from gradspec.driver.runners import running
+from gradspec.measure.runners import running
 with running(Path(sys.argv[1]), ("a",), 1, 2):
     time.sleep(60)
 """

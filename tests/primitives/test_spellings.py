@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradspec.audit.measure import Truth, errors, units
 from gradspec.derive.indexed import complete
 from gradspec.driver.cache import import_module
 from gradspec.ir.expr import Apply, Ref
 from gradspec.ir.rule import NoGradient, Pending, Rule
+from gradspec.measure.errors import Truth, errors, units
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Infix, Prefix, Primitive, Runtime, Template
 from gradspec.targets.emitting import emit

@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 import pytest
 
-from gradspec.driver.boundaries import Line, RuleTable, lines, of_file
 from gradspec.driver.discover import discover
+from gradspec.measure.boundaries import Line, RuleTable, lines, of_file
 from gradspec.options import Options
 from gradspec.report.summary import boundaries
 from tests.checks.written import written

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gradspec.driver.conforming import Cell, Matrix
-from gradspec.driver.trials import TrialReport
+from gradspec.measure.conformance import Cell, Matrix
+from gradspec.measure.trials import TrialReport
 from gradspec.report.summary import show_matrices, show_trials
 
 OWN = Cell("f", "export", "error", "no such operation", plain="ok")

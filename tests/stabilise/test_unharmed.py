@@ -9,10 +9,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from gradspec.audit.points import points as audited
 from gradspec.ir.expr import show
 from gradspec.ir.rule import Chosen, Judged, Rule
 from gradspec.ir.walk import closed_cotangents, closed_outputs
+from gradspec.measure.points import points as audited
 from gradspec.stabilise.accuracy_model import Trial
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.sampling import Points, as_points, points

@@ -12,7 +12,7 @@ def assert_noticed(folder: Path, rule: str, old: str, new: str) -> None:
     (folder / "a.grad").write_text(rule, "utf-8")
     program = (
         "import sys, dataclasses\n"
-        "from gradspec.driver import trials\n"
+        "from gradspec.measure import trials\n"
         "from gradspec import cli\n"
         "run = trials.run\n"
         "def spoiled(results, *more):\n"

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from gradspec.trial.calls import place_in
-from gradspec.trial.cases import trial_case
+from gradspec.measure.calls import place_in
+from gradspec.measure.cases import trial_case
 from tests.lower.grad_text import rule
 from tests.trial.spoiling import assert_noticed
 

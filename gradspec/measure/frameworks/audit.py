@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from gradspec.trial import loading
-from gradspec.trial.runners.setting import Case, Function, Setting
+from gradspec.driver.emitted import import_file
+from gradspec.measure.frameworks import jobs
+from gradspec.measure.frameworks.setting import Case, Function, Setting
 
 Arrays = dict[str, Any]
 
@@ -98,9 +99,9 @@ def work(job: Case, setting: type[Setting], _features: object) -> None:
     """Measure every case of the job."""
     np.seterr(all="ignore")
     for case in job["cases"]:
-        arrays, faults = _case(setting, loading.imported(case["module"]), case)
+        arrays, faults = _case(setting, import_file(case["module"]), case)
         np.savez(Path(job["folder"], f"{case['key']}.npz"), **arrays)
-        loading.report({"key": case["key"], "faults": faults})
+        jobs.report({"key": case["key"], "faults": faults})
 
 
 def _case(

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from gradspec.audit.quantities import (
+from gradspec.ir.rule import Kind, Rule
+from gradspec.measure.quantities import (
     HALF,
     Array,
     every,
@@ -27,7 +28,6 @@ from gradspec.audit.quantities import (
     ordinals,
     rounded,
 )
-from gradspec.ir.rule import Kind, Rule
 from gradspec.symbolic.enclose import program
 from gradspec.symbolic.sampling import sample
 

@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradspec.diagnostics import Diagnostic, Outcome
-from gradspec.driver import cache, runners
+from gradspec.driver import cache
 from gradspec.driver.cache import FileResult, put
 from gradspec.driver.discover import Entry, read_entry
 from gradspec.driver.run import each_file, gather_outcomes
 from gradspec.ir.plain import use_shelf
+from gradspec.measure import runners
 from gradspec.options import AuditOptions, Options
 
 if TYPE_CHECKING:
-    from gradspec.audit.question import Case, Finding
     from gradspec.ir.rule import Chosen, Judged
+    from gradspec.measure.truths import Case, Finding
     from gradspec.stabilise.choice import Tried
 
 Progress = Callable[[str], None]
@@ -107,7 +108,7 @@ def _cases(
     entry: Entry,
 ) -> Outcome[tuple[Case, ...]]:
     """The cases of a file's rules, which have just been compiled."""
-    from gradspec.audit.question import Request, prepare
+    from gradspec.measure.truths import Request, prepare
 
     with use_shelf(cache.rules()):
         rules = tuple(_rules(entry, options, audit.rules))
@@ -154,7 +155,7 @@ def _one_target(
     progress: Progress,
     target: str,
 ) -> TargetAudit:
-    from gradspec.audit.question import findings
+    from gradspec.measure.truths import findings
 
     runner = runners.runner_of(target)
     if absent := runners.missing(target, runner):
@@ -184,7 +185,7 @@ def _one_target(
             progress(display[key])
 
     job = {
-        "by": "auditing",
+        "kind": "audit",
         "folder": str(own),
         "cases": [{**c.job, "module": paths[c.display]} for c in here],
     }

@@ -36,7 +36,7 @@ class Setting:
       which have gradients of their own,
     * ``plain(path)``: the module at ``path`` without its rules: the same forward
       expressions, which the framework differentiates,
-    * ``library()``: the framework's own functions, an `auditing.Library`.
+    * ``library()``: the framework's own functions, an `audit.Library`.
     """
 
     tensor: ClassVar[Function]

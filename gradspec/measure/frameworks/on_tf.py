@@ -13,11 +13,11 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
 import tensorflow as tf
 
-from gradspec.trial import loading
-from gradspec.trial.runners import setting
-from gradspec.trial.runners.auditing import Library
-from gradspec.trial.runners.setting import Case, Register
-from gradspec.trial.runners.shared import (
+from gradspec.driver.emitted import import_file
+from gradspec.measure.frameworks import jobs, setting
+from gradspec.measure.frameworks.audit import Library
+from gradspec.measure.frameworks.setting import Case, Register
+from gradspec.measure.frameworks.shared import (
     PLAIN,
     first_of,
     in_format,
@@ -72,7 +72,7 @@ class Setting(setting.Setting):
     @staticmethod
     def plain(path: str) -> ModuleType:
         """With each rule's forward code recorded operation by operation."""
-        module = loading.imported(path, PLAIN)
+        module = import_file(path, PLAIN)
         runtime = runtime_of(module)
 
         def applied(core: Any, tensors: Any, precision: Any, _is_linear: bool) -> Any:
@@ -188,4 +188,4 @@ feature = Register(
 
 
 if __name__ == "__main__":
-    loading.work(Setting, feature)
+    jobs.work(Setting, feature)

@@ -1,15 +1,11 @@
-"""The frame of all runners: emitted modules are imported from their files, each folder
-as a package of its own; jobs are read, done and their results written.
-"""
+"""Emitted modules, imported from their files: each folder as a package of its own."""
 
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 RUNTIME = "_gradspec.py"
 
@@ -19,7 +15,7 @@ def root_of(path: Path) -> Path:
     return next((p for p in path.parents if (p / RUNTIME).is_file()), path.parent)
 
 
-def imported(path: str, prefix: str = "emitted") -> ModuleType:
+def import_file(path: str, prefix: str = "emitted") -> ModuleType:
     """The module at ``path``. Its package has a name of its own, which begins with
     ``prefix``: the same file under two prefixes is two modules.
     """
@@ -32,18 +28,3 @@ def imported(path: str, prefix: str = "emitted") -> ModuleType:
         sys.modules[package] = holder
     importlib.invalidate_caches()
     return importlib.import_module(".".join([package, *parts]))
-
-
-def work(setting: Any, features: Any) -> None:
-    """Do the job of the command line in the framework of ``setting``, whose functions
-    for features are ``features``. The job says which module does it.
-    """
-    job = json.loads(Path(sys.argv[1]).read_text("utf-8"))
-    doer = importlib.import_module(f"gradspec.trial.runners.{job['by']}")
-    doer.work(job, setting, features)
-
-
-def report(line: object) -> None:
-    """Add a result to the file that is the second argument of the command line."""
-    with Path(sys.argv[2]).open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")

@@ -14,9 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gradspec.trial import loading
-from gradspec.trial.runners.setting import Case, Run
-from gradspec.trial.runners.trying import orders
+from gradspec.driver.emitted import import_file
+from gradspec.measure.frameworks import jobs
+from gradspec.measure.frameworks.setting import Case, Run
+from gradspec.measure.frameworks.trial import orders
 
 RELATIVE = 2e-4
 """Single precision, relative to the largest element of a gradient."""
@@ -38,13 +39,13 @@ def work(job: Case, setting: Any, register: Mapping[str, Run]) -> None:
 
     for path, rule, way, name in job["left"]:
         key, case = (path, rule, way, name), {**cases[path, rule], "way": way}
-        load = loading.imported
+        load = import_file
         if way == "plain":
             case, load = case | case["bare"], setting.plain
-        loading.report({"key": key, "state": "started"})
+        jobs.report({"key": key, "state": "started"})
         setting_of = partial(build, load, path, case)
         state, message = _cell(register[name], setting_of, case, features[name])
-        loading.report({"key": key, "state": state, "message": message})
+        jobs.report({"key": key, "state": state, "message": message})
 
 
 def _cell(

@@ -33,7 +33,7 @@ FRAMEWORKS = {
 
 def runner_of(target: str) -> Path:
     """The script that runs a target's modules."""
-    return Path(__file__).parent.parent / "trial" / "runners" / f"on_{target}.py"
+    return Path(__file__).parent / "frameworks" / f"on_{target}.py"
 
 
 def missing(target: str, runner: Path) -> str:

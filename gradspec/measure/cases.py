@@ -31,9 +31,7 @@ from gradspec.ir.rule import (
 )
 from gradspec.ir.unroll import axis_names, count, index_inputs
 from gradspec.ir.walk import names
-from gradspec.symbolic.enclose import Program
-from gradspec.symbolic.sampling import sample
-from gradspec.trial.calls import (
+from gradspec.measure.calls import (
     WHOLE,
     Cells,
     Drawn,
@@ -46,6 +44,8 @@ from gradspec.trial.calls import (
     signature,
     third,
 )
+from gradspec.symbolic.enclose import Program
+from gradspec.symbolic.sampling import sample
 
 POINTS = 48
 """Points of an elementwise rule: simple ones, thresholds and a spread of magnitudes."""

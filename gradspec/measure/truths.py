@@ -17,7 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from gradspec.audit.measure import (
+from gradspec.checks.instances import Instance, elementwise, stem, typical
+from gradspec.ir.elements import element, extent, places
+from gradspec.ir.rule import Input, Judged, Kind, Output, Rule
+from gradspec.ir.unroll import unroll
+from gradspec.measure.errors import (
     Errors,
     Measure,
     Truth,
@@ -27,8 +31,8 @@ from gradspec.audit.measure import (
     tolerances,
     worse,
 )
-from gradspec.audit.points import Sample, as_sample, beside, is_inside, points
-from gradspec.audit.quantities import (
+from gradspec.measure.points import Sample, as_sample, beside, is_inside, points
+from gradspec.measure.quantities import (
     HALF,
     Array,
     Quantity,
@@ -41,10 +45,6 @@ from gradspec.audit.quantities import (
     written_outputs,
     written_program,
 )
-from gradspec.checks.instances import Instance, elementwise, stem, typical
-from gradspec.ir.elements import element, extent, places
-from gradspec.ir.rule import Input, Judged, Kind, Output, Rule
-from gradspec.ir.unroll import unroll
 from gradspec.options import SIDES
 from gradspec.primitives.lookup import is_function
 from gradspec.symbolic.enclose import Program, program

@@ -14,11 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gradspec.trial import loading
-from gradspec.trial.runners import setting
-from gradspec.trial.runners.auditing import Library
-from gradspec.trial.runners.setting import Case, Register
-from gradspec.trial.runners.shared import (
+from gradspec.driver.emitted import import_file
+from gradspec.measure.frameworks import jobs, setting
+from gradspec.measure.frameworks.audit import Library
+from gradspec.measure.frameworks.setting import Case, Register
+from gradspec.measure.frameworks.shared import (
     PLAIN,
     in_format,
     one_output,
@@ -88,7 +88,7 @@ class Setting(setting.Setting):
         real = (jax.custom_jvp, jax.custom_vjp)
         jax.custom_jvp = jax.custom_vjp = _ruleless
         try:
-            return loading.imported(path, PLAIN)
+            return import_file(path, PLAIN)
         finally:
             jax.custom_jvp, jax.custom_vjp = real
 
@@ -188,4 +188,4 @@ def export_symbolic(s: Setting) -> Any:
 
 
 if __name__ == "__main__":
-    loading.work(Setting, feature)
+    jobs.work(Setting, feature)

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from gradspec.trial import loading
-from gradspec.trial.features import Feature, applies
-from gradspec.trial.runners.setting import Case, Run
+from gradspec.driver.emitted import import_file
+from gradspec.measure.features import Feature, applies
+from gradspec.measure.frameworks import jobs
+from gradspec.measure.frameworks.setting import Case, Run
 
 Listed = Sequence[Any]
 """[shape, elements] of a tensor."""
@@ -36,7 +37,7 @@ def work(job: Case, setting: Any, register: Mapping[str, Run]) -> None:
     setting.prepare_trial()
     features = [Feature(**data) for data in job["features"]]
     for module_job in job["modules"]:
-        module = loading.imported(module_job["path"])
+        module = import_file(module_job["path"])
         for case in module_job["rules"]:
             trial = _Trial(module, case, features, register, setting)
             for call in case["calls"]:
@@ -46,7 +47,7 @@ def work(job: Case, setting: Any, register: Mapping[str, Run]) -> None:
                     trial.example(example, dtype)
             found = {"checks": trial.checks, "failures": trial.failures}
             where = {"display": module_job["display"], "rule": case["rule"]}
-            loading.report({**where, **found, "values": trial.values})
+            jobs.report({**where, **found, "values": trial.values})
 
 
 @dataclass(slots=True)

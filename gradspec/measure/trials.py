@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradspec.diagnostics import Outcome
-from gradspec.driver import cache, runners
+from gradspec.driver import cache
 from gradspec.driver.cache import FileResult, put
 from gradspec.driver.discover import Entry, read_entry
 from gradspec.driver.run import gather_outcomes, run_within_budget
 from gradspec.ir.plain import use_shelf
+from gradspec.measure import runners
+from gradspec.measure.features import TRIALS
 from gradspec.options import Options
 from gradspec.source import Source
-from gradspec.trial.features import TRIALS
 
 if TYPE_CHECKING:
     from gradspec.ir.rule import Rule
@@ -98,10 +99,10 @@ def cases(
     """
     from gradspec.driver.load import load
     from gradspec.ir.rule import Chosen
+    from gradspec.measure.cases import conformance_case, trial_case
     from gradspec.pipeline import check_module
     from gradspec.plan.gradients import is_linear
     from gradspec.plan.planning import plan_module
-    from gradspec.trial.cases import conformance_case, trial_case
 
     module = load(source, root).module
     checked = check_module(module, options)[0] if module else ()
@@ -128,7 +129,7 @@ def _one_target(
         return TrialReport(target, 0, 0, (), absent), {}
     found: list[dict[str, Any]] = []
     job = {
-        "by": "trying",
+        "kind": "trial",
         "modules": list(_modules(folder / target, target, given)),
         "features": [asdict(feature) for feature in TRIALS[target]],
     }

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
-from gradspec.trial.runners.setting import Case, Function, Run
+from gradspec.measure.frameworks.setting import Case, Function, Run
 
 PLAIN = "plain_"
 """Before the names of modules without their rules."""

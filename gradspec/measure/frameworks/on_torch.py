@@ -14,11 +14,11 @@ import torch.nn.functional as F
 from torch import func
 from torch.autograd import forward_ad
 
-from gradspec.trial import loading
-from gradspec.trial.runners import setting
-from gradspec.trial.runners.auditing import Library
-from gradspec.trial.runners.setting import Register
-from gradspec.trial.runners.shared import (
+from gradspec.driver.emitted import import_file
+from gradspec.measure.frameworks import jobs, setting
+from gradspec.measure.frameworks.audit import Library
+from gradspec.measure.frameworks.setting import Register
+from gradspec.measure.frameworks.shared import (
     PLAIN,
     in_format,
     one_output,
@@ -81,7 +81,7 @@ class Setting(setting.Setting):
     @staticmethod
     def plain(path: str) -> ModuleType:
         """With the forward code of each `Function` in its place."""
-        module = loading.imported(path, PLAIN)
+        module = import_file(path, PLAIN)
         for rule in runtime_of(module).Rule.__subclasses__():
             rule.call = staticmethod(_forward(rule))
         return module
@@ -325,4 +325,4 @@ def start() -> None:
 
 if __name__ == "__main__":
     start()
-    loading.work(Setting, feature)
+    jobs.work(Setting, feature)

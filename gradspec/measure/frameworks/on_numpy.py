@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gradspec.trial import loading
-from gradspec.trial.runners import setting
-from gradspec.trial.runners.auditing import Library
-from gradspec.trial.runners.setting import Case, Register
-from gradspec.trial.runners.shared import in_format, require, without_calls
+from gradspec.measure.frameworks import jobs, setting
+from gradspec.measure.frameworks.audit import Library
+from gradspec.measure.frameworks.setting import Case, Register
+from gradspec.measure.frameworks.shared import in_format, require, without_calls
 
 
 class Setting(setting.Setting):
@@ -163,4 +162,4 @@ def strided(s: Setting) -> Any:
 
 if __name__ == "__main__":
     np.seterr(all="ignore")
-    loading.work(Setting, feature)
+    jobs.work(Setting, feature)

@@ -20,7 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from gradspec.audit.quantities import (
+from gradspec.ir.expr import Apply, Expr
+from gradspec.ir.walk import expand, nodes
+from gradspec.measure.quantities import (
     HALF,
     Array,
     largest,
@@ -28,8 +30,6 @@ from gradspec.audit.quantities import (
     rounded,
     unit,
 )
-from gradspec.ir.expr import Apply, Expr
-from gradspec.ir.walk import expand, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.accuracy_model import GOOD
 from gradspec.stabilise.arithmetic_model import Machine

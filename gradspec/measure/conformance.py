@@ -19,16 +19,17 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from gradspec.driver import cache, runners
+from gradspec.driver import cache
 from gradspec.driver.cache import put
 from gradspec.driver.run import compile_source
-from gradspec.driver.trials import Case, cases
+from gradspec.measure import runners
+from gradspec.measure.features import FEATURES, Feature, applies
+from gradspec.measure.trials import Case, cases
 from gradspec.options import Options
 from gradspec.source import Source
 from gradspec.targets.target import Emitted
-from gradspec.trial.features import FEATURES, Feature, applies
 
-MARKERS = Path(__file__).parent.parent / "trial" / "markers.grad"
+MARKERS = Path(__file__).parent / "markers.grad"
 CELL_SECONDS = 240.0
 """Time limit of a cell: compilers start slowly, but beyond this one hangs."""
 
@@ -180,7 +181,7 @@ class _Group:
             if not (left := self._remaining()):
                 break
             job = {
-                "by": "conforming",
+                "kind": "conformance",
                 "modules": self.modules,
                 "features": [asdict(feature) for feature in self.features],
                 "left": left,

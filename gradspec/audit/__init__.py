@@ -1,1 +1,0 @@
-"""Measuring emitted modules in their frameworks, against ball arithmetic."""
