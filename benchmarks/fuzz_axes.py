@@ -31,7 +31,7 @@ from benchmarks.random_rules import Input, drawn
 from gradspec.derive.indexed import complete
 from gradspec.driver.cache import import_module
 from gradspec.ir.expr import show
-from gradspec.ir.rule import Chosen, Derived, Judged, Output, Rule, Status, Verdict
+from gradspec.ir.rule import Chosen, Judged, Output, Rule, Status, Verdict
 from gradspec.pipeline import lower_module, read_module
 from gradspec.plan.planning import plan_module
 from gradspec.source import Source
@@ -103,9 +103,9 @@ def declared(text: str, rule: Rule) -> str:
         return f"d{i}[{', '.join(indices)}]" if indices else f"d{i}"
 
     lines = [
-        f"    {left(i.name, e.indices)} = {show(e.value)}\n"
-        for i, e in complete(rule).entries
-        if isinstance(e, Derived)
+        f"    {left(e.input, e.indices)} = {show(e.value)}\n"
+        for e in complete(rule).backward
+        if e.is_derived
     ]
     whole = text + "".join(lines)
     return whole if len(whole) < LONGEST else text

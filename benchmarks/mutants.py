@@ -8,11 +8,11 @@ Most are wrong; those that are equal to the truth all the same (``sign`` of a te
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from gradspec.ir.expr import ONE, ZERO, Apply, Const, Expr, Ref, Select, apply
-from gradspec.ir.rule import Declared, Derived, Rule
+from gradspec.ir.rule import Definition, Role, Rule
 from gradspec.ir.walk import (
     children,
     closed_cotangents,
@@ -45,21 +45,21 @@ class Mutant:
 
 def with_declared(rule: Rule, values: dict[str, Expr]) -> Rule:
     """The rule with some cotangents declared to be ``values``."""
-    entries = zip(rule.inputs, rule.backward, strict=True)
-    backward = tuple(
-        Declared(values[v.name], span=rule.name_span) if v.name in values else entry
-        for v, entry in entries
+    return rule.redefine(
+        *(
+            Definition(f"d{name}", Role.COTANGENT, value, span=rule.name_span)
+            for name, value in values.items()
+        )
     )
-    return replace(rule, backward=backward)
 
 
 def cotangents(rule: Rule) -> dict[str, Expr]:
     """The closed cotangents that claim to be derivatives: declared and derived ones."""
     stated = closed_cotangents(rule)
     return {
-        v.name: expand(stated[f"d{v.name}"])
-        for v, entry in zip(rule.inputs, rule.backward, strict=True)
-        if isinstance(entry, Declared | Derived)
+        entry.input: expand(stated[entry.name])
+        for entry in rule.backward
+        if not entry.is_override
     }
 
 

@@ -18,7 +18,7 @@ from benchmarks.exact import Values, plain_points
 from benchmarks.mutants import Mutant
 from gradspec.checks.check import check
 from gradspec.driver.cache import import_module
-from gradspec.ir.rule import Chosen, Input, Kind, Override, Rule
+from gradspec.ir.rule import Chosen, Definition, Input, Kind, Origin, Role, Rule
 from gradspec.ir.walk import follows_surrogate
 from gradspec.plan.planning import plan_module
 from gradspec.source import Source
@@ -78,9 +78,7 @@ PEERS: dict[str, tuple[str, Check]] = {
 
 def has_quotients(rule: Rule) -> bool:
     """Quotients of the forward can judge the backward: no surrogates."""
-    return not follows_surrogate(rule) and all(
-        not isinstance(entry, Override) for entry in rule.backward
-    )
+    return not follows_surrogate(rule) and not rule.overrides
 
 
 def passed(mutants: Sequence[Mutant]) -> LetsPass:
@@ -118,14 +116,13 @@ def _passed(mutants: Sequence[Mutant], target: str, peer: Check) -> dict[int, bo
 def _overridden(
     mutant: Mutant, name: str, values: tuple[tuple[str, Any], ...]
 ) -> Chosen:
-    chosen = dict(values)
-    rule = mutant.rule
-    entries = zip(rule.inputs, rule.backward, strict=True)
-    backward = tuple(
-        Override(chosen[v.name], "a mutant") if v.name in chosen else entry
-        for v, entry in entries
+    what, origin = Role.COTANGENT, Origin.OVERRIDE
+    wrong = (
+        Definition(f"d{n}", what, value, origin=origin, reason="a mutant")
+        for n, value in values
     )
-    changed = replace(rule, name=name, backward=backward, saves=(), recomputes=())
+    changed = mutant.rule.redefine(*wrong)
+    changed = replace(changed, name=name, saves=(), recomputes=())
     checked = check(replace(changed, examples=()), budget=0.0).value
     assert checked is not None
     return Chosen(checked, checked.rule)

@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT))  # found as a script, too
 
 from benchmarks.library import complete_rules  # noqa: E402
 from gradspec.ir.expr import Expr  # noqa: E402
-from gradspec.ir.rule import Judged, Override, Rule  # noqa: E402
+from gradspec.ir.rule import Judged, Rule  # noqa: E402
 from gradspec.ir.walk import closed_cotangents, closed_outputs  # noqa: E402
 from gradspec.measure.points import points as sampled  # noqa: E402
 from gradspec.report.audit import figure  # noqa: E402
@@ -98,11 +98,8 @@ def _quantities(rule: Rule) -> dict[str, Expr]:
     values = closed_outputs(rule)
     found = {o.name: values[o.name] for o in rule.outputs if o.takes_gradient}
     gradients = closed_cotangents(rule)
-    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
-        name = f"d{variable.name}"
-        if name in gradients and not isinstance(entry, Override):
-            found[name] = gradients[name]
-    return found
+    kept = (entry.name for entry in rule.backward if not entry.is_override)
+    return found | {name: gradients[name] for name in kept}
 
 
 def points(rule: Rule, dtype: str, count: int) -> Points:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, product
-from typing import TypeVar
 
 from benchmarks.mutants import HIDDEN, changed
 from gradspec.ir.expr import (
@@ -24,10 +23,9 @@ from gradspec.ir.expr import (
     apply,
     show,
 )
-from gradspec.ir.rule import Declared, Rule
+from gradspec.ir.rule import Rule
 from gradspec.ir.walk import nodes, transform
 
-_Entry = TypeVar("_Entry")
 _MOST = 200  # of one cotangent, in reading order
 
 
@@ -42,58 +40,48 @@ class RankedMutant:
 
     def shown(self) -> str:
         """The wrong cotangents as text."""
-        entries = zip(self.wrong.inputs, self.wrong.backward, strict=True)
+        declared = self.wrong.declared
         return ", ".join(
-            f"d{v.name} = {show(e.value)}"
-            for v, e in entries
-            if v.name in self.inputs and isinstance(e, Declared)
+            f"d{name} = {show(entry.value)}"
+            for name, entry in declared.items()
+            if name in self.inputs
         )
 
 
 def mutants(rule: Rule) -> Iterator[RankedMutant]:
     """The rule (every cotangent declared) with one of them changed, or two swapped."""
     upstream = tuple(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
-    for position, entry in enumerate(rule.backward):
-        if not isinstance(entry, Declared):
-            continue
-        variable = rule.inputs[position]
-        scope = tuple(map(Bound, entry.indices, variable.shape.axes))
+    for name, entry in rule.declared.items():
+        scope = tuple(map(Bound, entry.indices, entry.axes))
         for kind, value in _distinct(entry.value, scope, upstream):
-            backward = _with(rule.backward, position, replace(entry, value=value))
-            wrong = replace(rule, backward=backward)
-            yield RankedMutant(kind, rule, wrong, (variable.name,))
+            wrong = rule.redefine(replace(entry, value=value))
+            yield RankedMutant(kind, rule, wrong, (name,))
     yield from _in_locals(rule, upstream)
     yield from _swapped(rule)
 
 
 def _in_locals(rule: Rule, upstream: tuple[str, ...]) -> Iterator[RankedMutant]:
     """A local of the backward pass changed, and so every cotangent that uses it."""
-    entries = zip(rule.inputs, rule.backward, strict=True)
-    claimed = tuple(v.name for v, e in entries if isinstance(e, Declared))
-    for position, let in enumerate(rule.backward_locals):
+    claimed = tuple(rule.declared)
+    for let in rule.backward_locals:
         scope = tuple(map(Bound, let.indices, let.axes))
         for kind, value in _distinct(let.value, scope, upstream):
-            lets = _with(rule.backward_locals, position, replace(let, value=value))
-            yield RankedMutant(kind, rule, replace(rule, backward_locals=lets), claimed)
+            wrong = rule.redefine(replace(let, value=value))
+            yield RankedMutant(kind, rule, wrong, claimed)
 
 
 def _swapped(rule: Rule) -> Iterator[RankedMutant]:
     """The cotangents of two inputs of the same shape, one for the other."""
-    claimed = [k for k, e in enumerate(rule.backward) if isinstance(e, Declared)]
-    for one, other in combinations(claimed, 2):
-        first, second = rule.inputs[one], rule.inputs[other]
-        a, b = rule.backward[one], rule.backward[other]
-        if first.shape == second.shape and a != b:
-            backward = _with(_with(rule.backward, one, b), other, a)
-            wrong = replace(rule, backward=backward)
+    shapes = {i.name: i.shape for i in rule.inputs}
+    for a, b in combinations(rule.declared.values(), 2):
+        is_other = (a.value, a.indices) != (b.value, b.indices)
+        if shapes[a.input] == shapes[b.input] and is_other:
+            wrong = rule.redefine(
+                replace(a, value=b.value, indices=b.indices),
+                replace(b, value=a.value, indices=a.indices),
+            )
             kind = "partials of two inputs swapped"
-            yield RankedMutant(kind, rule, wrong, (first.name, second.name))
-
-
-def _with(
-    entries: tuple[_Entry, ...], position: int, entry: _Entry
-) -> tuple[_Entry, ...]:
-    return (*entries[:position], entry, *entries[position + 1 :])
+            yield RankedMutant(kind, rule, wrong, (a.input, b.input))
 
 
 def _distinct(

@@ -21,7 +21,7 @@ from gradspec.checks.instances import Instance, Instances
 from gradspec.derive.indexed import complete
 from gradspec.driver.load import load
 from gradspec.ir.expr import Expr
-from gradspec.ir.rule import Declared, Derived, Rule, Status
+from gradspec.ir.rule import Origin, Rule, Status
 from gradspec.ir.unroll import Small, axis_names
 from gradspec.ir.walk import closed_cotangents, expand
 from gradspec.source import Source
@@ -52,13 +52,12 @@ def ranked() -> list[Rule]:
 
 
 def _declared(rule: Rule) -> Rule:
-    backward = tuple(
-        Declared(entry.value, entry.indices, rule.name_span)
-        if isinstance(entry, Derived)
-        else entry
+    declared = (
+        replace(entry, origin=Origin.WRITTEN, span=rule.name_span)
         for entry in rule.backward
+        if entry.is_derived
     )
-    return replace(rule, backward=backward, examples=())
+    return replace(rule.redefine(*declared), examples=())
 
 
 def all_mutants(rules: Sequence[Rule]) -> list[RankedMutant]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from itertools import chain, combinations
+from itertools import combinations
 
 from gradspec.checks.check import check
 from gradspec.checks.diagnosis.wording import probably
@@ -152,7 +152,7 @@ def _mends(
 
 def _changed_rule(rule: Rule, fix: Fix, defs: tuple[Function, ...]) -> Rule | None:
     """The rule with one change, complete; None if its text is invalid."""
-    start, text = rule.span.start, rule.definition
+    start, text = rule.span.start, rule.text
     if not rule.span.start <= fix.span.start <= fix.span.end <= rule.span.end:
         return None
     text = text[: fix.span.start - start] + fix.text + text[fix.span.end - start :]
@@ -176,11 +176,8 @@ def _library(rule: Rule, defs: tuple[Function, ...]) -> Library:
 
 
 def _called_rules(rule: Rule) -> Iterator[Rule]:
-    entries = (getattr(entry, "value", None) for entry in rule.backward)
-    lets = (let.value for let in (*rule.forward, *rule.backward_locals))
-    others = (one.value for one in rule.surrogates)
-    for value in chain(lets, others, (v for v in entries if v is not None)):
-        for node in nodes(value):
+    for definition in rule.definitions:
+        for node in nodes(definition.value):
             if isinstance(node, Call):
                 yield node.rule
 

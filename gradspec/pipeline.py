@@ -303,14 +303,14 @@ def compile_module(module: LoweredModule, source: Source, options: Options) -> C
 def _unproved_errors(checked: Judged) -> Iterable[Diagnostic]:
     """Errors under `--strict`, for which agreement at points is not enough."""
     rule = checked.rule
-    for entry, verdict in zip(rule.backward, checked.verdicts, strict=True):
+    for verdict in checked.verdicts:
         if verdict.status is Status.AGREES:
             yield error(
                 "GS490",
                 f"d{verdict.input} of {rule.name} agrees at {verdict.points} points to"
                 f" {verdict.digits} digits, but is not proved",
                 rule.source,
-                getattr(entry, "span", rule.name_span),
+                rule.declared[verdict.input].span,
                 help="leave out --strict, or write the cotangent in a form nearer to"
                 " the derivative (leave it out to have it derived)",
             )

@@ -18,7 +18,7 @@ from gradspec.checks.instances import Instance, stem
 from gradspec.derive.chain import is_linear
 from gradspec.diagnostics import Diagnostic, error, warning
 from gradspec.ir.expr import ONE, ZERO, Const, Expr, Select
-from gradspec.ir.rule import Declared, Derived, Hole, Input, Let, Override
+from gradspec.ir.rule import Definition, Hole, Input
 from gradspec.ir.walk import follows_surrogate, names, substitute
 from gradspec.source import Span
 from gradspec.symbolic.breaks import Origin
@@ -90,8 +90,8 @@ def _is_closed(found: Break) -> bool:
 
 def _of_gradient(instance: Instance, found: Break) -> Finding:
     """The finding on the gradient at the break, compared with the one-sided slopes."""
-    entry, slopes = entry_of(instance, found.place.input), found.slopes
-    if found.kind in (Kind.POLE, Kind.UNKNOWN) or isinstance(entry, Override):
+    slopes = found.slopes
+    if found.kind in (Kind.POLE, Kind.UNKNOWN) or _is_override(instance, found):
         return Finding.FINE
     if not slopes or not (found.value.is_finite or found.kind is Kind.REMOVABLE):
         return Finding.FINE
@@ -131,9 +131,8 @@ def _agree(slopes: tuple[Limit, ...]) -> bool:
     return all(same(slopes[0], slope) for slope in slopes[1:])
 
 
-def entry_of(instance: Instance, name: str) -> object:
-    pairs = instance.rule.entries
-    return next(entry for variable, entry in pairs if variable.name == name)
+def _is_override(instance: Instance, found: Break) -> bool:
+    return found.place.input in instance.rule.overrides
 
 
 # --- jumps ---------------------------------------------------------------------------
@@ -149,7 +148,7 @@ def intended_reason(instance: Instance, found: Break) -> str:
     none."""
     if follows_surrogate(instance.rule):
         return "surrogate"
-    if isinstance(entry_of(instance, found.place.input), Override):
+    if _is_override(instance, found):
         return "override"
     if _is_small(found):
         return "small"
@@ -231,8 +230,9 @@ def _fault_of(instance: Instance, found: Break) -> Diagnostic | None:
         case Finding.JUMP:
             return _jump(instance, found)
         case Finding.SLOPE | Finding.LIMIT:
-            entry = entry_of(instance, found.place.input)
-            return _outside(instance, found) if isinstance(entry, Derived) else None
+            rule, name = instance.rule, found.place.input
+            is_derived = name not in rule.declared and name not in rule.overrides
+            return _outside(instance, found) if is_derived else None
         case _:
             return None
 
@@ -290,7 +290,7 @@ def _outside(instance: Instance, found: Break) -> Diagnostic:
     )
 
 
-def _let(instance: Instance, name: str) -> Let:
+def _let(instance: Instance, name: str) -> Definition:
     return next(let for let in instance.rule.forward if let.name == name)
 
 
@@ -330,7 +330,7 @@ def _rounded_text(limit: Limit, digits: int) -> str:
 
 
 def fault(
-    instance: Instance, variable: Input, entry: Declared, found: tuple[Break, ...]
+    instance: Instance, variable: Input, entry: Definition, found: tuple[Break, ...]
 ) -> tuple[Finding, Break] | None:
     """The first break at which a declared cotangent is wrong."""
     linear = is_linear(entry.value, frozenset(instance.rule.cotangents))
@@ -397,7 +397,7 @@ def holes(instance: Instance, found: tuple[Break, ...]) -> tuple[Hole, ...]:
 
 
 def _lacks_slope(instance: Instance, found: Break) -> bool:
-    if isinstance(entry_of(instance, found.place.input), Override):
+    if _is_override(instance, found):
         return False
     if found.stated.trend is not Trend.UNDEFINED or not found.slopes:
         return False

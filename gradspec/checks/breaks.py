@@ -17,8 +17,8 @@ from itertools import islice, product
 
 from gradspec.checks.instances import Instance, Point, stem
 from gradspec.ir.expr import ONE, ZERO, Const, Expr, Ref
-from gradspec.ir.rule import Backward, Declared, Output, Override
 from gradspec.ir.rule import Kind as InputKind
+from gradspec.ir.rule import Output
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import memo, names, nodes, size, substitute
 from gradspec.symbolic.breaks import Origin, Surface, bounds, conjuncts, surfaces
@@ -143,15 +143,15 @@ def typical_breaks(instance: Instance, effort: Effort = QUICK) -> Iterator[Break
     every = (node for let in instance.written.forward for node in nodes(let.value))
     refs = (node for node in every if isinstance(node, Ref))
     alike = not any(isinstance(i, Const) for ref in refs for i in ref.indices)
-    entries = [
-        (variable.name, entry)
-        for variable, entry in instance.rule.entries
+    inputs = [
+        variable.name
+        for variable in instance.rule.inputs
         if variable.takes_gradient and not (alike and _OTHER.search(variable.name))
     ]
     for places in (_places, _coincident_places):
         left = effort.nodes
-        for name, entry in entries:
-            cuts = tuple(_cuts(instance, name, entry)) if left > 0 else ()
+        for name in inputs:
+            cuts = tuple(_cuts(instance, name)) if left > 0 else ()
             for place in places(instance, name, cuts, effort):
                 conditions = instance.assumed if place.root.exact else ()
                 is_assumed = all(exactly(c, place.point) is True for c in conditions)
@@ -168,15 +168,15 @@ def typical_breaks(instance: Instance, effort: Effort = QUICK) -> Iterator[Break
 # --- where ---------------------------------------------------------------------------
 
 
-def _cuts(instance: Instance, name: str, entry: Backward) -> Iterator[Cut]:
+def _cuts(instance: Instance, name: str) -> Iterator[Cut]:
     paths, ends = instance.backward_path(), tuple(_ends(instance))
     stated = instance.stated.get(name)
-    written = () if stated is None else (stated,)
+    is_written = name in instance.rule.declared or name in instance.rule.overrides
+    written = (stated,) if is_written and stated is not None else ()
     done: set[str] = set()
     for output in instance.rule.outputs:
         forward, path = instance.forward[output.name], paths[output.name]
-        own = written if isinstance(entry, Declared | Override) else ()
-        roots = (forward, path, *own)
+        roots = (forward, path, *written)
         is_used = any(name in names(root) for root in roots)
         if not is_used or stem(output.name) in done:
             continue

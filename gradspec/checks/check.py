@@ -15,12 +15,7 @@ from gradspec.checks.gradients import Judgement
 from gradspec.checks.instances import Instance, few, instances
 from gradspec.diagnostics import Diagnostic, Outcome, warning
 from gradspec.ir.rule import (
-    Backward,
-    Declared,
-    Input,
     Judged,
-    NoGradient,
-    Override,
     Rule,
     Status,
     Verdict,
@@ -102,8 +97,7 @@ def _of_all(found: list[Diagnostic], instance: Instance) -> Iterator[Diagnostic]
     it."""
     rule = instance.rule
     origins = [variable.span for variable in rule.inputs]
-    origins += [surrogate.span for surrogate in rule.surrogates]
-    origins += [entry.span for entry in rule.backward if hasattr(entry, "span")]
+    origins += [d.span for d in (*rule.surrogates, *rule.backward) if not d.is_derived]
     for place in dict.fromkeys((d.code, d.labels[0].span) for d in found):
         alike = [d for d in found if (d.code, d.labels[0].span) == place]
         if len(alike) == origins.count(place[1]):
@@ -123,31 +117,23 @@ def _of_variable(found: Diagnostic) -> Diagnostic:
 
 
 def _verdicts_by_kind(rule: Rule) -> Iterator[Verdict]:
-    """The verdicts that follow from the kinds of backward alone."""
-    for variable, entry in rule.entries:
-        is_through = follows_surrogate(rule) and variable.takes_gradient
-        yield Verdict(
-            variable.name,
-            _status(variable, entry),
-            through_surrogate=is_through and not isinstance(entry, Override),
-        )
-
-
-def _status(variable: Input, entry: Backward) -> Status:
-    match entry:
-        case Override():
-            return Status.OVERRIDE
-        case NoGradient():
-            return Status.NONE
-        case Declared():
-            return Status.AGREES
-        case _:
-            return Status.DERIVED if variable.takes_gradient else Status.NONE
+    """The verdicts that follow from the origins of the cotangents alone."""
+    declared, overrides = rule.declared, rule.overrides
+    for variable in rule.inputs:
+        name = variable.name
+        if not variable.takes_gradient:
+            yield Verdict(name, Status.NONE)
+        elif name in overrides:
+            yield Verdict(name, Status.OVERRIDE)
+        else:
+            status = Status.AGREES if name in declared else Status.DERIVED
+            through = follows_surrogate(rule)
+            yield Verdict(name, status, through_surrogate=through)
 
 
 def _shortage_warnings(rule: Rule, verdicts: Iterable[Verdict]) -> Iterator[Diagnostic]:
     """Diagnostics for proofs that ran out of steps."""
-    for entry, verdict in zip(rule.backward, verdicts, strict=True):
+    for verdict in verdicts:
         if verdict.status is Status.AGREES and verdict.stopped:
             strategies = " and ".join(verdict.stopped)
             yield warning(
@@ -155,7 +141,7 @@ def _shortage_warnings(rule: Rule, verdicts: Iterable[Verdict]) -> Iterator[Diag
                 f"the proof of d{verdict.input} of {rule.name} was stopped with its effort"
                 f" spent ({strategies})",
                 rule.source,
-                getattr(entry, "span", rule.name_span),
+                rule.declared[verdict.input].span,
                 label=f"agrees with the derivative at {verdict.points} points to"
                 f" {verdict.digits} digits",
                 help="leave the line out, write it in a form nearer to the derivative, or"

@@ -13,7 +13,7 @@ from gradspec.checks.diagnosis.wording import assuming
 from gradspec.checks.instances import Instance, Instances, Point, instances, stem
 from gradspec.diagnostics import Diagnostic, error, warning
 from gradspec.ir.expr import Apply, Const, Expr, Ref, show
-from gradspec.ir.rule import Declared, Kind, Override, Pending, Rule
+from gradspec.ir.rule import Kind, Rule
 from gradspec.ir.tidy import tidy
 from gradspec.ir.unroll import partial
 from gradspec.ir.walk import children, expand, names, nodes, substitute
@@ -35,8 +35,8 @@ def shapeless(rule: Rule) -> Iterator[Diagnostic]:
     ):  # else an output, or a gradient, has the shape of inputs
         yield from _typeless(rule, values)
         yield from _countless(rule, values)
-    for variable, entry in rule.entries:
-        if isinstance(entry, Pending) and variable.takes_gradient:
+    for variable in rule.inputs:
+        if variable.takes_gradient and rule.cotangent_of(variable) is None:
             yield error(
                 "GS255",
                 f"d{variable.name} of {rule.name} cannot be derived",
@@ -80,15 +80,13 @@ def _countless(rule: Rule, values: dict[str, Expr]) -> Iterator[Diagnostic]:
     upstream = {f"d{o.name}" for o in rule.outputs}
     tensors = {i.name for i in rule.tensor_inputs}
     batched = {i.name for i in rule.tensor_inputs if i.shape.batch}
-    for variable, entry in rule.entries:
-        if not isinstance(entry, Override) or not variable.takes_gradient:
-            continue
+    for name, entry in rule.overrides.items():
         reached = _dependencies(entry.value, lets)
-        is_lost = bool(batched - {variable.name})
+        is_lost = bool(batched - {name})
         if not reached & upstream and (is_lost or not reached & tensors):
             yield error(
                 "GS253",
-                f"the override of d{variable.name} of {rule.name} uses no upstream"
+                f"the override of {entry.name} of {rule.name} uses no upstream"
                 " gradient",
                 rule.source,
                 entry.span,
@@ -246,11 +244,7 @@ def _needed_condition(node: Apply) -> str:
 def constants(rule: Rule) -> Iterator[Diagnostic]:
     """Diagnostics for constants without a value in float64: a target would fail on
     them."""
-    written = (
-        *(let.value for let in (*rule.forward, *rule.backward_locals)),
-        *(s.value for s in rule.surrogates),
-        *(e.value for e in rule.backward if isinstance(e, Declared | Override)),
-    )
+    written = [d.value for d in rule.definitions if not d.is_derived]
     for fault in dict.fromkeys(f for root in written for f in _faults(root)):
         if fault.span is not None:
             value = enclose(fault, {})

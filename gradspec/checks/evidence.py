@@ -17,7 +17,7 @@ from itertools import islice
 from gradspec.checks.instances import Instance, Point
 from gradspec.derive.chain import is_linear
 from gradspec.ir.expr import Apply, Const, Expr
-from gradspec.ir.rule import Declared, Input, Kind
+from gradspec.ir.rule import Definition, Input, Kind
 from gradspec.ir.walk import names, transform
 from gradspec.symbolic.compare import (
     ROUNDED,
@@ -52,7 +52,7 @@ class Claim:
 
     instance: Instance
     input: Input
-    entry: Declared
+    entry: Definition
     declared: Expr
     derived: Expr
 

@@ -37,12 +37,9 @@ from gradspec.derive.indexed import (
 from gradspec.diagnostics import Diagnostic, error
 from gradspec.ir.elements import OutOfRange, element, places
 from gradspec.ir.rule import (
-    Backward,
-    Declared,
-    Derived,
+    Definition,
     Input,
     Kind,
-    NoGradient,
     Rule,
     Status,
     Verdict,
@@ -104,7 +101,7 @@ def judge_by_calculus(rule: Rule) -> tuple[Judgement, ...]:
     unknown."""
     done = []
     for name, entry in rule.declared.items():
-        if is_equal(rule, name, entry):
+        if is_equal(rule, entry):
             done.append(Judgement(Verdict(name, Status.PROVED, "index calculus")))
         else:
             unknown = wording.unknown(rule, name, entry)
@@ -115,13 +112,13 @@ def judge_by_calculus(rule: Rule) -> tuple[Judgement, ...]:
 def _judge(
     rule: Rule,
     variable: Input,
-    entry: Declared,
+    entry: Definition,
     known: Instances,
     met: tuple[Break, ...],
     budget: float,
 ) -> Judgement:
     usual = known.usual or known.larger[0]
-    equal = is_equal(rule, variable.name, entry)
+    equal = is_equal(rule, entry)
     looking = Effort.of(budget)
     seen: list[Evidence] = []
     # What the index calculus has proved is looked at by means that know no indices, too:
@@ -180,7 +177,7 @@ def _claims(variable: Input, instance: Instance) -> Iterator[Claim]:
 def _confirm(
     rule: Rule,
     variable: Input,
-    entry: Declared,
+    entry: Definition,
     known: Instances,
     seen: list[Evidence],
     judged: Judgement,
@@ -281,7 +278,7 @@ def is_enough(claim: Claim, agreeing: Iterable[Point]) -> bool:
     return bool(met) and bool(every) and every <= met
 
 
-def too_few(rule: Rule, variable: Input, entry: Declared, count: int) -> Diagnostic:
+def too_few(rule: Rule, variable: Input, entry: Definition, count: int) -> Diagnostic:
     where = "no point" if count == 0 else f"{count} point{'s'[: count != 1]} only"
     return error(
         "GS415",
@@ -336,7 +333,7 @@ def _pool(variable: Input, limits: Limits) -> tuple[Fraction, ...] | None:
 
 
 @memo(16)
-def derived_cotangents(rule: Rule) -> dict[str, Derived]:
+def derived_cotangents(rule: Rule) -> dict[str, Definition]:
     """The derived cotangents by input; none if some derivative is not known."""
     try:
         return indexed_cotangents(rule)
@@ -344,14 +341,14 @@ def derived_cotangents(rule: Rule) -> dict[str, Derived]:
         return {}
 
 
-def is_equal(rule: Rule, name: str, entry: Declared) -> bool:
+def is_equal(rule: Rule, entry: Definition) -> bool:
     """True if the declared cotangent equals the derived one for all sizes. (A rule
     without axes has no sizes, and a proof of its own.)"""
-    true = None if rule.is_elementwise else derived_cotangents(rule).get(name)
+    true = None if rule.is_elementwise else derived_cotangents(rule).get(entry.input)
     if true is None:
         return False
-    stated = closed_cotangent(rule, name, entry)
-    return same(stated, closed_cotangent(rule, name, true))
+    stated = closed_cotangent(rule, entry)
+    return same(stated, closed_cotangent(rule, true))
 
 
 # --- what is said ------------------------------------------------------------------------
@@ -490,18 +487,16 @@ def recheck(rule: Rule, known: Instances) -> None:
     instance = known.apart
     if instance is None:
         return
-    for variable, entry in instance.rule.entries:
-        true = instance.derived.get(variable.name)
-        if not isinstance(entry, Derived) or true is None:
+    for entry in instance.rule.backward:
+        true = instance.derived.get(entry.input)
+        if not entry.is_derived or true is None:
             continue
-        stated = instance.stated[variable.name]
+        stated = instance.stated[entry.input]
         borders = (*instance.forward.values(), stated, true)
         for point in instance.points[:_RECHECKED] if stated != true else ():
             relation = compare(stated, true, point).relation
             if relation is Relation.DIFFERENT and not on_border(borders, point):
-                raise WronglyDerived(
-                    f"d{variable.name} of {rule.name} at {dict(point)}"
-                )
+                raise WronglyDerived(f"{entry.name} of {rule.name} at {dict(point)}")
 
 
 # --- elements that do not exist ----------------------------------------------------------
@@ -520,9 +515,9 @@ def _with_all_elements(
     """
     if judged.verdict.status is Status.REFUTED:
         return judged
-    place = rule.inputs.index(variable)
-    alone = _with_backward(rule, place)
-    forward = replace(_with_backward(rule, None), backward_locals=())
+    entry = rule.declared[variable.name]
+    forward = replace(rule, definitions=(*rule.forward, *rule.surrogates))
+    alone = forward.redefine(*rule.backward_locals, entry)
     for gap in known.missed:
         fault = _fault(alone, gap)
         if fault is not None and _fault(forward, gap) is None:
@@ -530,16 +525,8 @@ def _with_all_elements(
             verdict = replace(
                 judged.verdict, status=Status.REFUTED, method=method, sizes=""
             )
-            return Judgement(verdict, (_lacks_element(rule, place, gap, fault),))
+            return Judgement(verdict, (_lacks_element(rule, entry, gap, fault),))
     return judged
-
-
-def _with_backward(rule: Rule, place: int | None) -> Rule:
-    """The rule with a single cotangent."""
-    backward: tuple[Backward, ...] = tuple(
-        entry if k == place else NoGradient() for k, entry in enumerate(rule.backward)
-    )
-    return replace(rule, backward=backward)
 
 
 def _fault(rule: Rule, gap: Gap) -> OutOfRange | None:
@@ -550,14 +537,14 @@ def _fault(rule: Rule, gap: Gap) -> OutOfRange | None:
     return None
 
 
-def _lacks_element(rule: Rule, place: int, gap: Gap, fault: OutOfRange) -> Diagnostic:
-    entry = rule.backward[place]
-    assert isinstance(entry, Declared)
+def _lacks_element(
+    rule: Rule, entry: Definition, gap: Gap, fault: OutOfRange
+) -> Diagnostic:
     given = {**gap.sizes, **gap.integers}
     where = ", ".join(f"{name} = {value}" for name, value in given.items())
     return error(
         "GS420",
-        f"d{rule.inputs[place].name} of {rule.name} uses an element that does not exist",
+        f"{entry.name} of {rule.name} uses an element that does not exist",
         rule.source,
         fault.span or entry.span,
         label=f"`{fault.name}` is outside its axis" + (f" at {where}" if where else ""),

@@ -108,7 +108,7 @@ class Instance:
         paths = dict(self.forward)
         for surrogate in self.rule.surrogates:
             value = inline(self.rule.forward, surrogate.value)
-            paths[surrogate.output] = expand(value)
+            paths[surrogate.name] = expand(value)
         return paths
 
 

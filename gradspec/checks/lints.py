@@ -13,7 +13,7 @@ from gradspec.checks.diagnosis.wording import left_out
 from gradspec.checks.instances import Instance, Point, depends
 from gradspec.diagnostics import Diagnostic, Label, Severity, warning
 from gradspec.ir.expr import ZERO, Apply, Const, Expr, Ref, Select, Size
-from gradspec.ir.rule import Derived, Override, Rule
+from gradspec.ir.rule import Rule
 from gradspec.ir.walk import expand, inline, names, nodes, substitute, transform
 from gradspec.primitives.lookup import primitive, rows
 from gradspec.symbolic.breaks import borders, solutions
@@ -30,12 +30,12 @@ def unused_inputs(rule: Rule) -> Iterator[Diagnostic]:
     used = frozenset[str]().union(*(names(text) for text in texts))
     used |= frozenset(axis for v in rule.outputs for axis in _named_axes(v.shape.axes))
     used |= {n.axis for text in texts for n in nodes(text) if isinstance(n, Size)}
-    for variable, entry in rule.entries:
+    for variable in rule.inputs:
         others = (i for i in rule.inputs if i is not variable)
         shared = {axis for other in others for axis in _named_axes(other.shape.axes)}
         own = {variable.name, *({*_named_axes(variable.shape.axes)} - shared)}
         # The input of an override is there for the sake of its gradient.
-        if not isinstance(entry, Override) and used.isdisjoint(own):
+        if variable.name not in rule.overrides and used.isdisjoint(own):
             yield warning(
                 "GS408",
                 f"{variable.name} of {rule.name} is never used",
@@ -68,12 +68,7 @@ _GRADIENT = re.compile(r"(?:grad|gradient|d[A-Za-z]*_d)_?(\w+)|(\w+)_(?:grad|bar
 
 
 def _texts(rule: Rule) -> tuple[Expr, ...]:
-    entries = (getattr(entry, "value", None) for entry in rule.backward)
-    return (
-        *(let.value for let in (*rule.forward, *rule.backward_locals)),
-        *(value for value in entries if value is not None),
-        *(surrogate.value for surrogate in rule.surrogates),
-    )
+    return tuple(definition.value for definition in rule.definitions)
 
 
 def _named_axes(axes: tuple[str | int, ...]) -> tuple[str, ...]:
@@ -91,10 +86,10 @@ def vanishing(instance: Instance) -> Iterator[Diagnostic]:
     rule = instance.rule
     if rule.surrogates or not instance.points:
         return
-    for variable, entry in rule.entries:
-        name, gradient = variable.name, instance.derived.get(variable.name)
+    for entry in rule.backward:
+        name, gradient = entry.input, instance.derived.get(entry.input)
         using = [n for n, v in instance.forward.items() if depends(v, name)]
-        if not isinstance(entry, Derived) or gradient is None or not using:
+        if not entry.is_derived or gradient is None or not using:
             continue
         if any(_has_step(instance.forward[n], name) for n in using):
             code, label = "GS407", f"{name} goes through a step"
@@ -107,7 +102,7 @@ def vanishing(instance: Instance) -> Iterator[Diagnostic]:
                 code,
                 f"the gradient of {rule.name} by {name} is 0 everywhere",
                 rule.source,
-                variable.span,
+                entry.span,
                 label=label,
                 help=f"{help} say `{name}: nograd`",
             )
@@ -150,14 +145,12 @@ def surrogates(instance: Instance) -> Iterator[Diagnostic]:
     """Diagnostics for a surrogate whose contribution to every gradient is 0."""
     rule = instance.rule
     for surrogate in rule.surrogates:
-        output = surrogate.output
+        output = surrogate.name
         value = expand(inline(rule.forward, surrogate.value))
         reached = [
-            variable.name
-            for variable, entry in rule.entries
-            if variable.takes_gradient
-            and not isinstance(entry, Override)
-            and depends(instance.forward[output], variable.name)
+            entry.input
+            for entry in rule.backward
+            if not entry.is_override and depends(instance.forward[output], entry.input)
         ]
         others = {n: ZERO for n in instance.rule.cotangents if n != f"d{output}"}
         own = (substitute(instance.derived[n], others) for n in reached)
@@ -180,12 +173,9 @@ def overrides(instance: Instance) -> Iterator[Diagnostic]:
     rule, upstream = instance.rule, " or ".join(instance.rule.cotangents)
     usual = {v.name: v.default for v in rule.static_inputs if v.default is not None}
     at_usual = tuple({**point, **usual} for point in instance.points if usual)
-    for variable, entry in rule.entries:
-        if not isinstance(entry, Override):
-            continue
-        stated = instance.stated[variable.name]
-        derived = instance.derived.get(variable.name)
-        subject = f"the override of d{variable.name} in {rule.name}"
+    for name, entry in rule.overrides.items():
+        stated, derived = instance.stated[name], instance.derived.get(name)
+        subject = f"the override of {entry.name} in {rule.name}"
         if derived is not None and _same(instance, instance.points, stated, derived):
             yield warning(
                 "GS406",
@@ -193,7 +183,7 @@ def overrides(instance: Instance) -> Iterator[Diagnostic]:
                 rule.source,
                 entry.span,
                 label="equal to the derivative at every sampled point",
-                help=f"or write `d{variable.name} = …` to have it proved",
+                help=f"or write `{entry.name} = …` to have it proved",
                 fixes=((left_out(rule, entry.span),),),
             )
         elif derived is not None and _same(instance, at_usual, stated, derived):
@@ -256,27 +246,30 @@ def ties(instance: Instance) -> Iterator[Diagnostic]:
     """Diagnostics for gradients that are 0 on the whole interval on which a step equals
     the bound of a clamp, though the value there is the same without the clamp."""
     rule, bases = instance.rule, instance.points[:_BASES]
-    for variable, entry in rule.entries:
-        stated = instance.stated.get(variable.name)
-        if not variable.takes_gradient or stated is None:
+    for entry in rule.backward:
+        stated = instance.stated.get(entry.input)
+        if stated is None:
             continue
         found = (
-            _lost_point(instance, variable.name, stated, *tie, base)
-            for tie in _tied(stated, variable.name)
+            _lost_point(instance, entry.input, stated, *tie, base)
+            for tie in _tied(stated, entry.input)
             for base in bases
         )
         point = next(filter(None, found), None)
         if point is None:
             continue
-        used = names(stated) | {variable.name}
+        used = names(stated) | {entry.input}
         place = point_text(point, tuple(i.name for i in rule.inputs if i.name in used))
-        span = getattr(entry, "span", variable.span)
         yield Diagnostic(
             "GS435",
-            Severity.NOTE if isinstance(entry, Override) else Severity.WARNING,
-            f"d{variable.name} of {rule.name} is 0 on a whole interval on which a step"
+            Severity.NOTE if entry.is_override else Severity.WARNING,
+            f"{entry.name} of {rule.name} is 0 on a whole interval on which a step"
             " equals a bound",
-            (Label(rule.source, span, f"0 at {place}, as it is beyond the bound"),),
+            (
+                Label(
+                    rule.source, entry.span, f"0 at {place}, as it is beyond the bound"
+                ),
+            ),
             help="compare with `<=` or `>=`: there the value is what it is without the"
             " clamp",
         )

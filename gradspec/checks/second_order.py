@@ -30,12 +30,10 @@ from gradspec.derive.vjp import cotangents, vjps
 from gradspec.diagnostics import Diagnostic, error
 from gradspec.ir.expr import ONE, Call, Const, Expr
 from gradspec.ir.rule import (
-    Declared,
-    Derived,
+    Definition,
     Input,
     Kind,
-    Let,
-    Override,
+    Role,
     Rule,
     Status,
     Verdict,
@@ -120,12 +118,11 @@ def _pairs(seen: Instance) -> Iterator[Pair]:
     inputs = [i for i in rule.inputs if i.takes_gradient]
     stated = closed_cotangents(rule)
     true = _true(rule)
-    for variable, entry in rule.entries:
-        value = stated.get(f"d{variable.name}")
-        if value is None or not isinstance(entry, Declared | Derived | Override):
-            continue
-        wrt = tuple(i.name for i in inputs)
-        meant = value if isinstance(entry, Override) else true.get(variable.name)
+    wrt = tuple(i.name for i in inputs)
+    for variable in inputs:
+        value = stated[f"d{variable.name}"]
+        is_override = variable.name in rule.overrides
+        meant = value if is_override else true.get(variable.name)
         ours, theirs = _slopes(value, wrt), _slopes(meant, wrt)
         for by in inputs:
             emitted, right = ours.get(by.name), theirs.get(by.name)
@@ -139,7 +136,7 @@ def _is_plain(value: Expr) -> bool:
     called = [n.rule for n in nodes(value) if isinstance(n, Call) and not stops(n.rule)]
     return any(
         rule.surrogates
-        or any(isinstance(entry, Override) for entry in rule.backward)
+        or rule.overrides
         or any(_is_plain(let.value) for let in rule.forward)
         for rule in called
     )
@@ -157,7 +154,7 @@ def _slopes(value: Expr | None, names: tuple[str, ...]) -> dict[str, Expr]:
     if value is None:
         return {}
     try:
-        found = vjps((Let("it", (), value),), (), {"it": ONE}, names)
+        found = vjps((Definition("it", Role.LOCAL, value),), (), {"it": ONE}, names)
     except Underivable:
         return {}
     return {name: tidy(expand(slope)) for name, slope in found.items()}
@@ -192,7 +189,7 @@ def _judge(pair: Pair, first: Verdict, budget: float) -> Judgement:
 def _by_itself(pair: Pair, verdict: Verdict, budget: float) -> Verdict:
     """The verdict on a second derivative as a claim of its own: the first only
     agrees."""
-    entry = Declared(pair.emitted)
+    entry = Definition(f"d{pair.by.name}", Role.COTANGENT, pair.emitted)
     claim = Claim(pair.instance, pair.by, entry, pair.emitted, pair.true)
     seen = examine(claim, pair.instance.points)
     found = prove(claim, Effort.of(budget))
@@ -234,7 +231,7 @@ def _lie(pair: Pair) -> Diagnostic | None:
 
 def _refutation(pair: Pair, point: Point, here: Any, limit: Any) -> Diagnostic:
     rule = pair.instance.rule
-    entry = rule.backward[rule.inputs.index(pair.input)]
+    written = {**rule.declared, **rule.overrides}.get(pair.input.name)
     used = names(pair.true) | names(pair.emitted) | {pair.input.name, pair.by.name}
     place = point_text(point, tuple(n for n in pair.instance.shown if n in used))
     given, true, by = decimal(here, 10), decimal(limit, 10), pair.by.name
@@ -242,7 +239,7 @@ def _refutation(pair: Pair, point: Point, here: Any, limit: Any) -> Diagnostic:
         "GS462",
         f"the second derivative of {rule.name} ({pair.name}) is wrong at a single point",
         rule.source,
-        getattr(entry, "span", rule.name_span),
+        rule.name_span if written is None else written.span,
         label=f"its derivative is {given} at {place}, where it should be {true}",
         notes=[
             "the gradient itself is right there, but it is a constant to whoever"

@@ -19,7 +19,7 @@ from gradspec.ir.elements import PLAIN, Expansion, Nested, above_reductions, ext
 from gradspec.ir.expr import Apply, Const, Expr, Idx, Reduce, Ref, Size, const, show
 from gradspec.ir.rule import Rule
 from gradspec.ir.tidy import fold
-from gradspec.ir.unroll import Sizes, axes_of, index_inputs, is_assumed_away
+from gradspec.ir.unroll import Sizes, index_inputs, is_assumed_away
 from gradspec.ir.walk import nodes, transform
 from gradspec.symbolic.breaks import STEPS, borders_of
 from gradspec.symbolic.enclose import Program, program
@@ -139,12 +139,11 @@ def gaps_of(rule: Rule) -> tuple[Gaps, ...]:
 def _values(rule: Rule) -> Iterator[tuple[Expr, dict[str, str | int]]]:
     for let in rule.forward:
         yield let.value, dict(zip(let.indices, let.axes, strict=True))
-    shapes = axes_of(rule)
     for one in rule.surrogates:
-        yield one.value, dict(zip(one.indices, shapes[one.output], strict=True))
-    for name, entry in rule.declared.items():
-        places = {str(place): axis for place, axis in enumerate(shapes[name])}
-        yield closed_cotangent(rule, name, entry), places
+        yield one.value, dict(zip(one.indices, one.axes, strict=True))
+    for entry in rule.declared.values():
+        places = {str(place): axis for place, axis in enumerate(entry.axes)}
+        yield closed_cotangent(rule, entry), places
 
 
 def _scopes(value: Expr, outside: tuple[Expr, ...] = ()) -> Iterator[tuple[Expr, ...]]:

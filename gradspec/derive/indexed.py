@@ -10,7 +10,6 @@ maximum that a softmax is shifted by) is not passed on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from typing import TypeAlias
@@ -53,16 +52,12 @@ from gradspec.ir.expr import (
     Select,
 )
 from gradspec.ir.rule import (
-    Backward,
-    Declared,
-    Derived,
+    Definition,
     Input,
     Kind,
-    Let,
-    NoGradient,
+    Origin,
     Output,
-    Override,
-    Pending,
+    Role,
     Rule,
     Shape,
 )
@@ -91,11 +86,10 @@ class Values:
         self.seeds: dict[str, str] = {}
         for let in rule.forward:
             self._add(let.name, let.indices, let.axes, let.value)
-        shapes = {o.name: o.shape.axes for o in rule.outputs}
         for one in rule.surrogates:
-            name = f"%surrogate {one.output}"
-            self.seeds[one.output] = name
-            self._add(name, one.indices, shapes[one.output], one.value)
+            name = f"%surrogate {one.name}"
+            self.seeds[one.name] = name
+            self._add(name, one.indices, one.axes, one.value)
 
     def bounds(self, axes: tuple[Axis, ...]) -> tuple[Bound, ...]:
         """New indices for these axes."""
@@ -310,7 +304,7 @@ _STEPS = 6_000
 """Steps for proving that parts of a cotangent vanish, which makes it shorter."""
 
 
-def indexed_cotangents(rule: Rule) -> dict[str, Derived]:
+def indexed_cotangents(rule: Rule) -> dict[str, Definition]:
     """The derived cotangent of every floating input, whatever the rule declares.
 
     Raises :class:`Underivable` where a call has a backward that is no derivative.
@@ -330,7 +324,8 @@ def indexed_cotangents(rule: Rule) -> dict[str, Derived]:
     found = accumulation.run()
     result = {}
     for name, expr in found.items():
-        indices = _indices(rule, name)
+        variable = next(i for i in rule.inputs if i.name == name)
+        indices = _indices(rule, variable)
         target = accumulation.targets[name]
         at: dict[str, Expr] = {
             b.index: Idx(i) for b, i in zip(target, indices, strict=True)
@@ -338,10 +333,17 @@ def indexed_cotangents(rule: Rule) -> dict[str, Derived]:
         whole = factor_choice(straighten(expr, values.axes))
         whole = inline_values(whole, lifted, values.fresh)
         taken = frozenset((*indices, *_variables(rule)))
-        result[name] = Derived(
-            shorten_names(_without_shifts(replace_indices(whole, at)), taken), indices
-        )
+        value = shorten_names(_without_shifts(replace_indices(whole, at)), taken)
+        result[name] = derived_cotangent(variable, value, indices)
     return result
+
+
+def derived_cotangent(
+    variable: Input, value: Expr, indices: tuple[str, ...] = ()
+) -> Definition:
+    """The definition of a cotangent that was derived."""
+    name, axes, span = f"d{variable.name}", variable.shape.axes, variable.span
+    return Definition(name, Role.COTANGENT, value, indices, axes, Origin.DERIVED, span)
 
 
 def same(stated: Expr, true: Expr) -> bool:
@@ -382,23 +384,17 @@ def _one_sided(expr: Expr, is_first: bool) -> Expr:
     return transform(expr, visit)
 
 
-def closed_cotangent(
-    rule: Rule, name: str, entry: Declared | Derived | Override
-) -> Expr:
-    """The entry of input ``name`` in terms of inputs and upstream gradients, its free
+def closed_cotangent(rule: Rule, cotangent: Definition) -> Expr:
+    """The value of a cotangent in terms of inputs and upstream gradients, its free
     indices called ``0``, ``1``, … in order."""
     fresh = Fresh()
     values = {
-        let.name: Value(let.name, let.indices, let.axes, let.value)
-        for let in (*rule.forward, *rule.backward_locals)
+        name: Value(name, one.indices, one.axes, one.value)
+        for name, one in rule.values.items()
+        if not one.is_derived and name != cotangent.name
     }
-    for variable, other in zip(rule.inputs, rule.backward, strict=True):
-        if isinstance(other, Declared | Override) and variable.name != name:
-            axes = variable.shape.axes
-            key = f"d{variable.name}"
-            values[key] = Value(key, other.indices, axes, other.value)
-    at: dict[str, Expr] = {i: Idx(str(p)) for p, i in enumerate(entry.indices)}
-    return inline_values(refresh(entry.value, at, fresh), values, fresh)
+    at: dict[str, Expr] = {i: Idx(str(p)) for p, i in enumerate(cotangent.indices)}
+    return inline_values(refresh(cotangent.value, at, fresh), values, fresh)
 
 
 def _without_shifts(expr: Expr) -> Expr:
@@ -427,9 +423,8 @@ def _by_worth(rule: Rule, values: Values) -> list[Value]:
     ]
 
 
-def _indices(rule: Rule, name: str) -> tuple[str, ...]:
+def _indices(rule: Rule, variable: Input) -> tuple[str, ...]:
     """The free indices of a cotangent, with the shortest names."""
-    variable = next(i for i in rule.inputs if i.name == name)
     taken = _variables(rule)
     letters = [c for c in "ijklpqrstuvw" if c not in taken]
     letters += [f"i{n}" for n in range(64) if f"i{n}" not in taken]
@@ -450,28 +445,23 @@ def _variables(rule: Rule) -> dict[str, None]:
 
 
 def complete(rule: Rule) -> Rule:
-    """The rule with every `Pending` cotangent derived.
+    """The rule with every cotangent that the author left out derived.
 
-    An indexed rule that calls a rule of several outputs whose backward is not linear in
-    the upstream gradients keeps its own: there is no form for it over indices (GS255).
+    For those of an indexed rule that calls a rule of several outputs whose backward is
+    not linear in the upstream gradients there is no form over indices (GS255).
     """
-    if not any(isinstance(entry, Pending) for entry in rule.backward):
+    missing = [i for i in rule.inputs if i.takes_gradient and not rule.cotangent_of(i)]
+    if not missing:
         return rule
-    derived: Mapping[str, Derived] = {}
     if rule.is_elementwise:
-        derived = {name: Derived(value) for name, value in cotangents(rule).items()}
+        values = cotangents(rule)
+        found = {i.name: derived_cotangent(i, values[i.name]) for i in missing}
     else:
-        with suppress(Underivable):
-            derived = indexed_cotangents(rule)
-
-    def entry(variable: Input, given: Backward) -> Backward:
-        if not isinstance(given, Pending):
-            return given
-        if not variable.takes_gradient:
-            return NoGradient()
-        return derived.get(variable.name, given)
-
-    return replace(rule, backward=tuple(map(entry, rule.inputs, rule.backward)))
+        try:
+            found = indexed_cotangents(rule)
+        except Underivable:
+            return rule
+    return rule.redefine(*(found[i.name] for i in missing))
 
 
 # --- tangents -------------------------------------------------------------------------
@@ -491,7 +481,7 @@ class NotLinear(Exception):
     """A cotangent that is not linear in the upstream gradients has no transpose."""
 
 
-def indexed_tangents(rule: Rule) -> dict[str, Derived]:
+def indexed_tangents(rule: Rule) -> dict[str, Definition]:
     """By output, over inputs, forward values and ``<input>_dot``.
 
     Raises :class:`NotLinear`, and `Underivable` as `indexed_cotangents` does.
@@ -516,14 +506,16 @@ def _slot(name: str) -> str:
 
 def _transpose(rule: Rule) -> Rule:
     """The rule from upstream gradients to gradients; all else is given."""
-    lets = cotangent_lets(rule)
-    outer = {let.name: _slot(let.name.removeprefix("d")) for let in lets}
+    outer = {entry.name: _slot(entry.input) for entry in rule.backward}
     taken = frozenset(_positions_read(rule))
     turned = [
         replace(
-            let, name=outer.get(let.name, let.name), value=_close(let, outer, taken)
+            let,
+            name=outer.get(let.name, let.name),
+            role=Role.OUTPUT if let.name in outer else Role.LOCAL,
+            value=_close(let, outer, taken),
         )
-        for let in in_order((*rule.backward_locals, *lets))
+        for let in in_order((*rule.backward_locals, *rule.backward))
     ]
     upstream = [
         Input(f"d{o.name}", Kind.FLOAT, o.shape)
@@ -540,22 +532,11 @@ def _transpose(rule: Rule) -> Rule:
             for i in rule.inputs
             if f"d{i.name}" in outer
         ),
-        forward=tuple(turned),
-        backward_locals=(),
-        backward=tuple(Pending() if i.takes_gradient else NoGradient() for i in inputs),
+        definitions=tuple(turned),
     )
 
 
-def cotangent_lets(rule: Rule) -> list[Let]:
-    """The gradients of a rule as statements."""
-    return [
-        Let(f"d{variable.name}", e.indices, e.value, axes=variable.shape.axes)
-        for variable, e in zip(rule.inputs, rule.backward, strict=True)
-        if isinstance(e, Declared | Derived | Override)
-    ]
-
-
-def _close(let: Let, outer: dict[str, str], taken: frozenset[_Place]) -> Expr:
+def _close(let: Definition, outer: dict[str, str], taken: frozenset[_Place]) -> Expr:
     axes = dict(zip(let.indices, let.axes, strict=True))
     return _with_points(_rename(expand(let.value), outer), axes, taken)
 
@@ -570,12 +551,12 @@ def _constants(rule: Rule) -> Iterator[Input]:
         yield Input(let.name, Kind.NOGRAD, shapes.get(let.name, Shape(axes=let.axes)))
 
 
-def in_order(lets: tuple[Let, ...]) -> list[Let]:
+def in_order(lets: tuple[Definition, ...]) -> list[Definition]:
     """The values in order, each after those that it uses."""
     known = {let.name: let for let in lets}
-    found: dict[str, Let] = {}
+    found: dict[str, Definition] = {}
 
-    def visit(let: Let) -> None:
+    def visit(let: Definition) -> None:
         for name in sorted(names(let.value) & known.keys() - found.keys()):
             visit(known[name])
         found.setdefault(let.name, let)

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from gradspec.derive.chain import gradient, is_linear, plus, times
 from gradspec.ir.expr import ZERO, Apply, Call, Const, Expr, Ref, Select
-from gradspec.ir.rule import Let, Rule, Surrogate
+from gradspec.ir.rule import Definition, Rule
 from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import (
     closed_cotangents,
@@ -35,8 +35,8 @@ _Seeds: TypeAlias = list[tuple[Expr, Expr]]
 
 
 def vjps(
-    forward: tuple[Let, ...],
-    surrogates: tuple[Surrogate, ...],
+    forward: tuple[Definition, ...],
+    surrogates: tuple[Definition, ...],
     cotangents: Mapping[str, Expr],
     wrt: tuple[str, ...],
 ) -> dict[str, Expr]:
@@ -48,7 +48,7 @@ def vjps(
     they use, and are differentiated through, its forward. Raises
     :class:`~gradspec.derive.chain.Underivable`.
     """
-    paths = {surrogate.output: surrogate.value for surrogate in surrogates}
+    paths = {surrogate.name: surrogate.value for surrogate in surrogates}
     seeds = [
         (tidy(inline(forward, paths.get(name, Ref(name)))), upstream)
         for name, upstream in cotangents.items()
@@ -153,13 +153,13 @@ _LARGEST = 60  # nodes
 _FREE = "·"  # no name of a rule
 
 
-def fill_slopes(forward: tuple[Let, ...]) -> tuple[Let, ...]:
+def fill_slopes(forward: tuple[Definition, ...]) -> tuple[Definition, ...]:
     """Values with a slope at each point that is defined by hand, ready for
     derivation."""
     return tuple(_fill(forward, let) for let in forward)
 
 
-def _fill(forward: tuple[Let, ...], let: Let) -> Let:
+def _fill(forward: tuple[Definition, ...], let: Definition) -> Definition:
     if not any(isinstance(node, Select) for node in nodes(let.value)):
         return let
     whole = tidy(inline(forward, let.value))

@@ -29,13 +29,12 @@ _NODES = (
     *(expr.Reduce, expr.Call),
 )
 _PARTS = (
-    *(expr.Bound, rule.Shape, rule.Input, rule.Output, rule.Let, rule.Pending),
-    *(rule.Derived, rule.Declared, rule.Override, rule.NoGradient, rule.Surrogate),
+    *(expr.Bound, rule.Shape, rule.Input, rule.Output, rule.Definition),
     *(rule.Assume, rule.Example, rule.Rule, rule.Verdict, rule.Rewrite, rule.Hole),
     *(rule.AccuracyLoss, rule.Judged, rule.Chosen, Label, Diagnostic),
     Outcome,
 )
-_ENUMS = (rule.Kind, rule.Status, Severity)
+_ENUMS = (rule.Kind, rule.Role, rule.Origin, rule.Status, Severity)
 _CLASSES: Mapping[str, Any] = {c.__name__: c for c in (*_NODES, *_PARTS, *_ENUMS)}
 _FIELDS: Mapping[Any, tuple[str, ...]] = {
     **{c: (*c.__match_args__, "span") for c in _NODES},

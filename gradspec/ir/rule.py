@@ -1,14 +1,14 @@
 """A typed rule: inputs, outputs, forward and backward, with every name resolved.
 
-A rule passes through three states, told apart by its backward entries: as lowered, a
-cotangent that the user left out is :class:`Pending`; after `derive.indexed.complete` it is
-:class:`Derived`. A :class:`Judged` rule has verdicts, a :class:`Chosen` one has
-evaluations, too.
+A rule is its inputs, its outputs and a tuple of :class:`Definition` values. As lowered it
+has no definition of a cotangent that the user left out; `derive.indexed.complete` adds
+it. A :class:`Judged` rule has verdicts, a :class:`Chosen` one has evaluations, too.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 from typing import TypeAlias
@@ -93,70 +93,68 @@ class Output:
         return self.kind is Kind.FLOAT
 
 
+class Role(Enum):
+    """What a definition defines."""
+
+    LOCAL = "local"
+    OUTPUT = "output"
+    SURROGATE = "surrogate"
+    """The function that is differentiated in the place of the output of that name."""
+    BACKWARD_LOCAL = "local of the backward pass"
+    """A local that uses a cotangent."""
+    COTANGENT = "cotangent"
+    """``d<input>``."""
+
+
+class Origin(Enum):
+    """Where a definition comes from."""
+
+    WRITTEN = "written"
+    """By the author; a cotangent must be the true vector-Jacobian product."""
+    DERIVED = "derived"
+    """By reverse accumulation of the forward (or of the rule's surrogates)."""
+    OVERRIDE = "override"
+    """By the author: a cotangent that is not the derivative, for the stated reason."""
+
+
 @dataclass(frozen=True, slots=True)
-class Let:
-    """``name[indices] = value``: an output, or a local of either pass. ``axes`` are
-    those that the indices range over.
+class Definition:
+    """``name[indices] = value``, with the ``axes`` that the indices range over;
+    ``reason`` is that of an override. The value is an expression in other names: a
+    recurrence or an equation would be a definition with another right side
+    (docs/decisions/0010).
     """
 
     name: str
-    indices: tuple[str, ...]
+    role: Role
     value: Expr
-    span: Span = field(default=Span(0, 0), compare=False, repr=False)
+    indices: tuple[str, ...] = ()
     axes: tuple[str | int, ...] = ()
-
-
-# --- kinds of backward ---------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """Not assigned by the user and not yet derived."""
-
-
-@dataclass(frozen=True, slots=True)
-class Derived:
-    """Found by reverse accumulation of the forward (or of the rule's surrogates)."""
-
-    value: Expr
-    indices: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """Written by the user; must be the true vector-Jacobian product."""
-
-    value: Expr
-    indices: tuple[str, ...] = ()
+    origin: Origin = Origin.WRITTEN
     span: Span = field(default=Span(0, 0), compare=False, repr=False)
+    reason: str = ""
 
+    @property
+    def input(self) -> str:
+        """The input of a cotangent."""
+        return self.name.removeprefix("d")
 
-@dataclass(frozen=True, slots=True)
-class Override:
-    """Deliberately not the derivative, for the stated reason."""
+    @property
+    def is_forward(self) -> bool:
+        return self.role in (Role.LOCAL, Role.OUTPUT)
 
-    value: Expr
-    reason: str
-    indices: tuple[str, ...] = ()
-    span: Span = field(default=Span(0, 0), compare=False, repr=False)
+    @property
+    def is_declared(self) -> bool:
+        """True of a cotangent that the author claims to be the derivative."""
+        return self.role is Role.COTANGENT and self.origin is Origin.WRITTEN
 
+    @property
+    def is_derived(self) -> bool:
+        return self.origin is Origin.DERIVED
 
-@dataclass(frozen=True, slots=True)
-class NoGradient:
-    """``nograd``, ``int``, ``bool`` and static inputs."""
-
-
-Backward: TypeAlias = Pending | Derived | Declared | Override | NoGradient
-
-
-@dataclass(frozen=True, slots=True)
-class Surrogate:
-    """The function that is differentiated in place of an output's forward."""
-
-    output: str
-    indices: tuple[str, ...]
-    value: Expr
-    span: Span = field(default=Span(0, 0), compare=False, repr=False)
+    @property
+    def is_override(self) -> bool:
+        return self.origin is Origin.OVERRIDE
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,23 +216,20 @@ class Signature:
 class Rule(Signature):
     """One rule, resolved.
 
-    ``forward`` holds locals and outputs in the order written, ``backward_locals`` the
-    locals that use a cotangent, ``backward`` one entry for each input in order.
-    Expressions in ``backward`` and ``backward_locals`` may name inputs, outputs,
-    forward and backward locals, upstream gradients (``d<output>``), and earlier
-    declared cotangents (``d<input>``). Elementwise values are ``Ref(name)`` without
-    indices. ``exacts`` are values that are evaluated as they are written.
-    ``definition`` is the rule's own text, for the generated docstring.
+    ``definitions`` are in the order written, those of the forward pass first. By role,
+    ``forward`` holds locals and outputs, ``backward_locals`` the locals that use a
+    cotangent, ``backward`` the cotangents in the order of the inputs. Definitions of the backward pass may name
+    inputs, outputs, forward and backward locals, upstream gradients (``d<output>``),
+    and other declared cotangents (``d<input>``). Elementwise values are ``Ref(name)``
+    without indices. ``exacts`` are values that are evaluated as they are written.
+    ``text`` is the rule's own, for the generated docstring.
     """
 
     name: str
     doc: str | None
     inputs: tuple[Input, ...]
     outputs: tuple[Output, ...]
-    forward: tuple[Let, ...]
-    backward_locals: tuple[Let, ...]
-    backward: tuple[Backward, ...]
-    surrogates: tuple[Surrogate, ...] = ()
+    definitions: tuple[Definition, ...]
     assumes: tuple[Assume, ...] = ()
     saves: tuple[str, ...] = ()
     recomputes: tuple[str, ...] = ()
@@ -243,6 +238,26 @@ class Rule(Signature):
     source: Source = field(default=Source("", ""), compare=False, repr=False)
     span: Span = field(default=Span(0, 0), compare=False, repr=False)
     name_span: Span = field(default=Span(0, 0), compare=False, repr=False)
+    forward: tuple[Definition, ...] = field(init=False, compare=False, repr=False)
+    surrogates: tuple[Definition, ...] = field(init=False, compare=False, repr=False)
+    backward_locals: tuple[Definition, ...] = field(
+        init=False, compare=False, repr=False
+    )
+    backward: tuple[Definition, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        cotangents = {d.name: d for d in self._of(Role.COTANGENT)}
+        inputs = (f"d{variable.name}" for variable in self.inputs)
+        for name, values in (
+            ("forward", (d for d in self.definitions if d.is_forward)),
+            ("surrogates", self._of(Role.SURROGATE)),
+            ("backward_locals", self._of(Role.BACKWARD_LOCAL)),
+            ("backward", (cotangents[name] for name in inputs if name in cotangents)),
+        ):
+            object.__setattr__(self, name, tuple(values))
+
+    def _of(self, role: Role) -> Iterator[Definition]:
+        return (d for d in self.definitions if d.role is role)
 
     @property
     def is_elementwise(self) -> bool:
@@ -250,17 +265,38 @@ class Rule(Signature):
         return not self.has_axes
 
     @property
-    def entries(self) -> tuple[tuple[Input, Backward], ...]:
-        """Each input with its entry of the backward pass."""
-        return tuple(zip(self.inputs, self.backward, strict=True))
-
-    @property
-    def declared(self) -> dict[str, Declared]:
+    def declared(self) -> dict[str, Definition]:
         """The cotangents that the author declared, by input."""
-        return {v.name: e for v, e in self.entries if isinstance(e, Declared)}
+        return {d.input: d for d in self.backward if d.is_declared}
 
     @property
-    def definition(self) -> str:
+    def overrides(self) -> dict[str, Definition]:
+        """The cotangents that the author overrode, by input."""
+        return {d.input: d for d in self.backward if d.is_override}
+
+    @property
+    def values(self) -> dict[str, Definition]:
+        """What its names stand for: outputs, locals of both passes and cotangents."""
+        every = (*self.forward, *self.backward_locals, *self.backward)
+        return {d.name: d for d in every}
+
+    def cotangent_of(self, variable: Input) -> Definition | None:
+        """The cotangent of an input; none if it takes no gradient, or was left out."""
+        return next((d for d in self.backward if d.input == variable.name), None)
+
+    def map(self, change: Callable[[Definition], Definition]) -> Rule:
+        """The rule with every definition changed."""
+        return replace(self, definitions=tuple(map(change, self.definitions)))
+
+    def redefine(self, *changed: Definition) -> Rule:
+        """The rule with these definitions in the place of those of the same role and
+        name, and with those that are new."""
+        new = {(d.role, d.name): d for d in changed}
+        kept = [new.pop((d.role, d.name), d) for d in self.definitions]
+        return replace(self, definitions=(*kept, *new.values()))
+
+    @property
+    def text(self) -> str:
         return self.source.slice(self.span)
 
 

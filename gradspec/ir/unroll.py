@@ -33,16 +33,11 @@ from gradspec.ir.elements import (
 from gradspec.ir.expr import Expr, Idx, Reduce, Ref, Size, const
 from gradspec.ir.rule import (
     Assume,
-    Backward,
-    Declared,
-    Derived,
+    Definition,
     Input,
     Kind,
-    Let,
     Output,
-    Override,
     Rule,
-    Surrogate,
 )
 from gradspec.ir.tidy import decide, fold
 from gradspec.ir.walk import names, nodes, transform
@@ -121,12 +116,9 @@ def index_inputs(rule: Rule) -> dict[str, str | int]:
 
 
 def _all_nodes(rule: Rule) -> Iterator[Expr]:
-    entries = (getattr(entry, "value", None) for entry in rule.backward)
     values = (
-        *(let.value for let in (*rule.forward, *rule.backward_locals)),
-        *(surrogate.value for surrogate in rule.surrogates),
+        *(definition.value for definition in rule.definitions),
         *(assume.condition for assume in rule.assumes),
-        *(value for value in entries if value is not None),
     )
     for value in values:
         yield from nodes(value)
@@ -166,18 +158,16 @@ class _Unrolling:
         self.known = {variable.name for variable in inputs}
         forward = self._lets(rule.forward)
         self._require(Ref(output.name) for output in outputs)
-        surrogates = tuple(s for one in rule.surrogates for s in self._surrogate(one))
+        surrogates = [s for one in rule.surrogates for s in self._each(one)]
+        self._require(s.value for s in surrogates)
         assumes = tuple(a for one in rule.assumes for a in self._assume(one))
         self.known |= {f"d{output.name}" for output in outputs}
-        backward, backward_locals = self._backward()
+        backward = self._backward()
         return replace(
             rule,
             inputs=inputs,
             outputs=outputs,
-            forward=forward,
-            backward_locals=backward_locals,
-            backward=backward,
-            surrogates=surrogates,
+            definitions=(*forward, *surrogates, *backward),
             assumes=assumes,
             saves=(),
             recomputes=(),
@@ -221,11 +211,11 @@ class _Unrolling:
 
     # --- forward ---------------------------------------------------------------------
 
-    def _lets(self, lets: tuple[Let, ...]) -> tuple[Let, ...]:
+    def _lets(self, lets: tuple[Definition, ...]) -> tuple[Definition, ...]:
         """An element of a local that uses one that does not exist does not exist."""
         made = []
         for let in lets:
-            for one in self._let(let):
+            for one in self._each(let):
                 missing = self._missing(one.value)
                 if missing is None:
                     self.known.add(one.name)
@@ -235,14 +225,11 @@ class _Unrolling:
                     self.partial.add(let.name)
         return tuple(made)
 
-    def _let(self, let: Let) -> Iterator[Let]:
-        for index, value in self._values(let.value, let.indices, self.axes[let.name]):
-            yield Let(element(let.name, index), (), value, let.span)
-
-    def _surrogate(self, one: Surrogate) -> Iterator[Surrogate]:
-        for index, value in self._values(one.value, one.indices, self.axes[one.output]):
-            self._require((value,))
-            yield Surrogate(element(one.output, index), (), value, one.span)
+    def _each(self, one: Definition) -> Iterator[Definition]:
+        """The definitions of its elements."""
+        for index, value in self._values(one.value, one.indices, one.axes):
+            name = element(one.name, index)
+            yield replace(one, name=name, value=value, indices=(), axes=())
 
     def _assume(self, one: Assume) -> Iterator[Assume]:
         """Assumptions without those that hold whatever the data are."""
@@ -255,44 +242,23 @@ class _Unrolling:
 
     # --- backward --------------------------------------------------------------------
 
-    def _backward(self) -> tuple[tuple[Backward, ...], tuple[Let, ...]]:
+    def _backward(self) -> Iterator[Definition]:
         """Locals and declared gradients may use one another in any order."""
-        entries = [
-            (f"d{variable.name}", entry, index)
-            for variable, entry in zip(
-                self.rule.inputs, self.rule.backward, strict=True
-            )
-            if variable.name not in self.integers
-            for index in places(variable.shape.axes, self.sizes)
-        ]
-        made = [self._entry(entry, index) for _, entry, index in entries]
-        for (name, entry, index), _ in zip(entries, made, strict=True):
-            if isinstance(entry, Declared | Override):
-                self.known.add(element(name, index))
+        made = [one for entry in self.rule.backward for one in self._each(entry)]
+        self.known |= {one.name for one in made if not one.is_derived}
         lets = self._existing(
-            [one for let in self.rule.backward_locals for one in self._let(let)]
+            [one for let in self.rule.backward_locals for one in self._each(let)]
         )
-        self._require(
-            entry.value
-            for entry in made
-            if isinstance(entry, Declared | Derived | Override)
-        )
-        return tuple(made), lets
+        self._require(one.value for one in made)
+        yield from (*lets, *made)
 
-    def _existing(self, lets: list[Let]) -> tuple[Let, ...]:
+    def _existing(self, lets: list[Definition]) -> tuple[Definition, ...]:
         self.known |= {let.name for let in lets}
         while missing := [let for let in lets if not names(let.value) <= self.known]:
             self.known -= {let.name for let in missing}
             self.partial |= {let.name.partition("[")[0] for let in missing}
             lets = [let for let in lets if let.name in self.known]
         return tuple(lets)
-
-    def _entry(self, entry: Backward, index: Index) -> Backward:
-        if not isinstance(entry, Declared | Derived | Override):
-            return entry
-        env = dict(zip(entry.indices, index, strict=True))
-        value = self.expansion.expand(entry.value, env)
-        return replace(entry, value=value, indices=())
 
 
 def count(rule: Rule, sizes: Mapping[str, int]) -> int:
@@ -305,22 +271,9 @@ def count(rule: Rule, sizes: Mapping[str, int]) -> int:
 
 def work(rule: Rule, sizes: Mapping[str, int]) -> int:
     """The number of nodes that unrolling visits, at most."""
-    axes = axes_of(rule)
-    entries = zip(rule.inputs, rule.backward, strict=True)
-    values = [
-        *(
-            (axes[let.name], let.value)
-            for let in (*rule.forward, *rule.backward_locals)
-        ),
-        *(
-            (variable.shape.axes, entry.value)
-            for variable, entry in entries
-            if isinstance(entry, Declared | Derived | Override)
-        ),
-    ]
     return sum(
-        prod(extent(axis, sizes) for axis in own) * _visits(value, sizes)
-        for own, value in values
+        prod(extent(axis, sizes) for axis in one.axes) * _visits(one.value, sizes)
+        for one in rule.values.values()
     )
 
 

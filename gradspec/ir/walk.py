@@ -14,7 +14,7 @@ from operator import is_
 from typing import Any, ParamSpec, TypeVar, cast
 
 from gradspec.ir.expr import ZERO, Apply, Call, Expr, Idx, Key, Reduce, Ref, Select
-from gradspec.ir.rule import Declared, Derived, Let, Override, Rule
+from gradspec.ir.rule import Definition, Rule
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -81,13 +81,13 @@ def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     return transform(expr, visit) if names(expr) & values.keys() else expr
 
 
-def inline(lets: tuple[Let, ...], expr: Expr) -> Expr:
+def inline(lets: tuple[Definition, ...], expr: Expr) -> Expr:
     """``expr`` with the (elementwise) lets inlined, all the way down."""
     return substitute(expr, _resolved_values(lets))
 
 
 @memo(32)
-def _resolved_values(lets: tuple[Let, ...]) -> Mapping[str, Expr]:
+def _resolved_values(lets: tuple[Definition, ...]) -> Mapping[str, Expr]:
     """Each let's value with the earlier ones in place; asked for many expressions over
     the same lets.
     """
@@ -189,15 +189,10 @@ def closed_outputs(rule: Rule) -> dict[str, Expr]:
 
 
 def closed_cotangents(rule: Rule) -> dict[str, Expr]:
-    """``d<input>`` for every input that has an entry, calls kept."""
-    lets = {let.name: let.value for let in (*rule.forward, *rule.backward_locals)}
-    found: dict[str, Expr] = {}
-    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
-        if isinstance(entry, Declared | Derived | Override):
-            found[f"d{variable.name}"] = entry.value
-    lets.update(found)
+    """``d<input>`` for every input that has one, calls kept."""
+    values = {name: one.value for name, one in rule.values.items()}
     done: dict[str, Expr] = {}
-    return {name: _resolve(name, lets, done) for name in found}
+    return {d.name: _resolve(d.name, values, done) for d in rule.backward}
 
 
 def _resolve(name: str, lets: Mapping[str, Expr], done: dict[str, Expr]) -> Expr:
@@ -242,9 +237,8 @@ def forward(rule: Rule, output: int) -> Expr:
 
 def stops(rule: Rule) -> bool:
     """True if a rule passes no gradient on, as its author declares it."""
-    entries = [entry for entry in rule.backward if isinstance(entry, Override)]
-    every = len(entries) == len(rule.backward)
-    return every and all(entry.value == ZERO for entry in entries)
+    values = [entry.value for entry in rule.overrides.values()]
+    return len(values) == len(rule.inputs) and all(v == ZERO for v in values)
 
 
 def follows_surrogate(rule: Rule) -> bool:
@@ -259,11 +253,7 @@ def calls_surrogate(rule: Rule) -> bool:
     """True if a rule that it calls, however indirectly, has a surrogate or override."""
     values = (let.value for let in rule.forward)
     found = (n.rule for value in values for n in nodes(value) if isinstance(n, Call))
-    return any(
-        follows_surrogate(callee)
-        or any(isinstance(entry, Override) for entry in callee.backward)
-        for callee in found
-    )
+    return any(follows_surrogate(callee) or callee.overrides for callee in found)
 
 
 # --- depth ----------------------------------------------------------------------------

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gradspec.ir.expr import Expr, Ref
-from gradspec.ir.rule import Declared, Input, Kind, Let, Output, Override
+from gradspec.ir.rule import Definition, Input, Kind, Origin, Output, Role
 from gradspec.ir.walk import nodes as expr_nodes
-from gradspec.lower.context import Binding, Context, Hidden, Role, Scope, Variable
+from gradspec.lower.context import Binding, Context, Hidden, NameRole, Scope, Variable
 from gradspec.lower.expressions import make_bindings, solve
 from gradspec.lower.header import Declaration
 from gradspec.lower.module import DEEPEST, Value, depth, type_of_kind
@@ -24,9 +24,7 @@ class Body:
 
     cx: Context
     made: Declaration
-    forward: list[Let] = field(default_factory=list)
-    backward_locals: list[Let] = field(default_factory=list)
-    gradients: dict[str, Declared | Override] = field(default_factory=dict)
+    definitions: list[Definition] = field(default_factory=list)
     assigned: dict[str, Span] = field(default_factory=dict)
 
 
@@ -39,7 +37,7 @@ def first_scope(made: Declaration, assignments: tuple[Assignment, ...]) -> Scope
     for variable in made.variables:
         _hide_gradient(variable, scope)
     for output in made.outputs:
-        scope.variables[output.name] = Variable(output.name, Role.OUTPUT, None)
+        scope.variables[output.name] = Variable(output.name, NameRole.OUTPUT, None)
     for assignment in assignments:
         _hide_until(assignment, scope)
     for input in made.inputs:
@@ -86,7 +84,7 @@ def _show_upstream(output: Output, scope: Scope) -> None:
     scope.hidden.pop(name, None)
     scope.variables[name] = Variable(
         name,
-        Role.UPSTREAM,
+        NameRole.UPSTREAM,
         type_of_kind(output.kind),
         output.shape.axes,
         output.shape.batch,
@@ -99,7 +97,7 @@ def input_variable(input: Input) -> Variable:
     static = input.kind.is_static
     return Variable(
         input.name,
-        Role.INPUT,
+        NameRole.INPUT,
         type_of_kind(input.kind),
         input.shape.axes,
         batch=input.shape.batch and not static,
@@ -194,11 +192,10 @@ def _read_output(node: Assignment, output: Output, body: Body) -> None:
         return
     _check_forward(value, node, cx)
     _check_batch(value, node, output, cx)
-    indices = tuple(b.id for b in bindings)
     axes = output.shape.axes
-    body.forward.append(Let(node.name, indices, value.expr, node.span, axes))
+    _define(node, Role.OUTPUT, value, bindings, axes, body)
     type = type_of_kind(output.kind)
-    _show(Variable(node.name, Role.OUTPUT, type, axes, output.shape.batch), body)
+    _show(Variable(node.name, NameRole.OUTPUT, type, axes, output.shape.batch), body)
 
 
 def _read_gradient(node: Assignment, input: Input, body: Body) -> None:
@@ -207,15 +204,34 @@ def _read_gradient(node: Assignment, input: Input, body: Body) -> None:
     if value is None:
         _show_faulty(node.name, body)
         return
-    indices, span = tuple(b.id for b in bindings), node.value.span
-    body.gradients[input.name] = (
-        Override(value.expr, node.reason, indices, span)
-        if isinstance(node, nodes.Override)
-        else Declared(value.expr, indices, span)
-    )
+    _define(node, Role.COTANGENT, value, bindings, axes, body)
     type = type_of_kind(input.kind)
     batch = input.shape.batch
-    _show(Variable(node.name, Role.COTANGENT, type, axes, batch, True), body)
+    _show(Variable(node.name, NameRole.COTANGENT, type, axes, batch, True), body)
+
+
+def _define(
+    node: Assignment,
+    role: Role,
+    value: Value,
+    bindings: tuple[Binding, ...],
+    axes: tuple[str | int, ...],
+    body: Body,
+) -> None:
+    """Add the definition of an assignment; the place of a cotangent is its value's."""
+    is_override = isinstance(node, nodes.Override)
+    body.definitions.append(
+        Definition(
+            node.name,
+            role,
+            value.expr,
+            tuple(b.id for b in bindings),
+            axes,
+            Origin.OVERRIDE if is_override else Origin.WRITTEN,
+            node.value.span if role is Role.COTANGENT else node.span,
+            node.reason if isinstance(node, nodes.Override) else "",
+        )
+    )
 
 
 def _read_local(node: Assignment, body: Body) -> None:
@@ -227,13 +243,12 @@ def _read_local(node: Assignment, body: Body) -> None:
     if len(axes) < len(bindings):
         _show_faulty(node.name, body)
         return
-    indices = tuple(b.id for b in bindings)
-    lets = body.backward_locals if value.is_backward else body.forward
-    lets.append(Let(node.name, indices, value.expr, node.span, axes))
+    role = Role.BACKWARD_LOCAL if value.is_backward else Role.LOCAL
+    _define(node, role, value, bindings, axes, body)
     _show(
         Variable(
             node.name,
-            Role.LOCAL,
+            NameRole.LOCAL,
             value.type,
             axes,
             value.batch,
@@ -262,7 +277,7 @@ def _show(variable: Variable, body: Body) -> None:
 
 def _show_faulty(name: str, body: Body) -> None:
     """Add a faulty name, so that its uses cause no further diagnostics."""
-    _show(Variable(name, Role.LOCAL, None), body)
+    _show(Variable(name, NameRole.LOCAL, None), body)
 
 
 # --- growth ---------------------------------------------------------------------------
@@ -271,7 +286,7 @@ def _show_faulty(name: str, body: Body) -> None:
 def check_growth(body: Body) -> None:
     """Limit the depth of locals once they are inlined."""
     depths: dict[str, int] = {}
-    for let in (*body.forward, *body.backward_locals):
+    for let in (d for d in body.definitions if d.role is not Role.COTANGENT):
         depths[let.name] = depth(let.value, depths)
         if depths[let.name] > DEEPEST:
             is_deep = depth(let.value, {}) > DEEPEST
@@ -353,7 +368,7 @@ def _check_forward(value: Value, node: Assignment, cx: Context) -> None:
     if value.is_backward:
         name, span = _guilty(value.expr, cx, lambda v: v.is_backward)
         help = "outputs are made of inputs and forward locals"
-        if cx.scope.variables[name].role is Role.COTANGENT:
+        if cx.scope.variables[name].role is NameRole.COTANGENT:
             help = (
                 f"`{name}` is the gradient of `{name[1:]}`: if a local is meant, give"
             )

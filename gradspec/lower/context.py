@@ -17,7 +17,7 @@ from gradspec.source import Source, Span
 from gradspec.syntax import nodes
 
 
-class Role(Enum):
+class NameRole(Enum):
     """The role of a name."""
 
     INPUT = auto()
@@ -35,7 +35,7 @@ class Variable:
     """
 
     name: str
-    role: Role
+    role: NameRole
     type: Type | None
     axes: tuple[str | int, ...] = ()
     batch: bool = False

@@ -21,7 +21,7 @@ from gradspec.ir.expr import (
 )
 from gradspec.ir.walk import nodes as expr_nodes
 from gradspec.lower.calls import lower_call
-from gradspec.lower.context import Binding, Context, Role, Variable, near
+from gradspec.lower.context import Binding, Context, NameRole, Variable, near
 from gradspec.lower.module import (
     Type,
     Value,
@@ -83,7 +83,9 @@ def _name_help(name: str, cx: Context) -> str:
     """The name here of what another library calls so; empty if there is none."""
     if name == "e":
         return "Euler's number is `exp(1)`; write `exp(x)` for its powers"
-    upstream = [v.name for v in cx.scope.variables.values() if v.role is Role.UPSTREAM]
+    upstream = [
+        v.name for v in cx.scope.variables.values() if v.role is NameRole.UPSTREAM
+    ]
     called = _GRADIENT.fullmatch(name)
     if called is None or not upstream:
         return ""
@@ -331,7 +333,7 @@ def make_bindings(names: tuple[nodes.Name, ...], cx: Context) -> tuple[Binding, 
 def _is_variable(name: str, cx: Context) -> bool:
     variable = cx.scope.variables.get(name)
     return name in cx.scope.sizes or (
-        variable is not None and variable.role is not Role.PARAMETER
+        variable is not None and variable.role is not NameRole.PARAMETER
     )
 
 

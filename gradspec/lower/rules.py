@@ -10,16 +10,14 @@ from typing import assert_never
 
 from gradspec.ir.rule import (
     Assume,
-    Backward,
+    Definition,
     Example,
     Input,
     Kind,
-    NoGradient,
     Output,
-    Pending,
+    Role,
     Rule,
     Shape,
-    Surrogate,
     Value,
 )
 from gradspec.ir.walk import expand, names
@@ -35,7 +33,7 @@ from gradspec.lower.context import (
     Context,
     Findings,
     Hidden,
-    Role,
+    NameRole,
     Scope,
     Variable,
     near,
@@ -64,7 +62,7 @@ def lower_rule(
         read_assignment(assignment, body)
     _check_outputs(body)
     check_growth(body)
-    surrogates = _surrogates(node, body)
+    definitions = (*body.definitions, *_surrogates(node, body))
     assumes = _assumes(node, body)
     kept = _read_keeps(node, body)
     examples = _examples(node, body)
@@ -75,10 +73,7 @@ def lower_rule(
         doc=node.doc,
         inputs=made.inputs,
         outputs=made.outputs,
-        forward=tuple(body.forward),
-        backward_locals=tuple(body.backward_locals),
-        backward=tuple(_backward(i, body) for i in made.inputs),
-        surrogates=surrogates,
+        definitions=tuple(sorted(definitions, key=lambda d: not d.is_forward)),
         assumes=assumes,
         saves=tuple(name for name, word in kept.items() if word == "save"),
         recomputes=tuple(name for name, word in kept.items() if word == "recompute"),
@@ -112,7 +107,7 @@ def _check_outputs(body: Body) -> None:
             )
 
 
-def _surrogates(node: nodes.RuleDef, body: Body) -> tuple[Surrogate, ...]:
+def _surrogates(node: nodes.RuleDef, body: Body) -> tuple[Definition, ...]:
     seen: dict[str, Span] = {}
     statements = (s for s in node.body if isinstance(s, nodes.Surrogate))
     made = [read_surrogate(statement, body, seen) for statement in statements]
@@ -142,12 +137,6 @@ def _examples(node: nodes.RuleDef, body: Body) -> tuple[Example, ...]:
     return tuple(example for example in made if example is not None)
 
 
-def _backward(input: Input, body: Body) -> Backward:
-    if not input.takes_gradient:
-        return NoGradient()
-    return body.gradients.get(input.name) or Pending()
-
-
 def with_spans(rule: Rule) -> Rule:
     """The rule with the ``spans`` of its outputs: the inputs that each depends on as
     written."""
@@ -173,7 +162,7 @@ def lower_function(
     """The def, its parameters typed by what the body asks of them."""
     names = _parameters(node, findings)
     variables = {
-        n: Variable(n, Role.PARAMETER, Type.REAL, is_static=True) for n in names
+        n: Variable(n, NameRole.PARAMETER, Type.REAL, is_static=True) for n in names
     }
     cx = Context(
         Scope(variables, sees=f"def {node.name}"),
@@ -272,7 +261,7 @@ def _assume_scope(body: Body) -> Scope:
 
 def read_surrogate(
     node: nodes.Surrogate, body: Body, seen: dict[str, Span]
-) -> Surrogate | None:
+) -> Definition | None:
     """A formula that replaces an output when the backward pass is derived."""
     cx = body.cx
     output = next((o for o in body.made.outputs if o.name == node.name), None)
@@ -288,8 +277,14 @@ def read_surrogate(
     bindings, value = read_value(node, axes, inner, inner.number)
     if value is None:
         return None
-    indices = tuple(b.id for b in bindings)
-    return Surrogate(node.name, indices, value.expr, node.value.span)
+    return Definition(
+        node.name,
+        Role.SURROGATE,
+        value.expr,
+        tuple(b.id for b in bindings),
+        axes or (),
+        span=node.value.span,
+    )
 
 
 def _not_replaceable(node: nodes.Surrogate, output: Output | None, body: Body) -> None:
@@ -317,7 +312,7 @@ def _surrogate_scope(name: str, body: Body) -> Scope:
         for n in (*scope.variables, *scope.hidden)
         if n not in forward
     }
-    if name in forward and forward.pop(name).role is not Role.INPUT:
+    if name in forward and forward.pop(name).role is not NameRole.INPUT:
         hidden[name] = Hidden(
             "GS215",
             f"the surrogate of `{name}` cannot use `{name}` itself",
@@ -340,7 +335,7 @@ def read_keep(node: nodes.Keep, body: Body, words: dict[str, str]) -> None:
         if fault is None:
             words[name.id] = node.word
         else:
-            known = tuple(let.name for let in body.forward)
+            known = tuple(d.name for d in body.definitions if d.is_forward)
             is_unknown = name.id not in body.cx.scope.variables
             offer = _offer(known, node.word)
             help = (near(name.id, known) if is_unknown else "") or offer
@@ -358,7 +353,7 @@ def _keep_fault(name: str, word: str, body: Body) -> str | None:
         return f"unknown name `{name}`"
     if variable.is_backward:
         return f"`{name}` belongs to the backward pass: only forward values are kept"
-    if variable.role is Role.INPUT:
+    if variable.role is NameRole.INPUT:
         return _keep_input_fault(variable, word, body)
     return None
 

@@ -15,7 +15,6 @@ from functools import partial
 
 from gradspec.checks.boundaries import (
     Finding,
-    entry_of,
     finding,
     intended_reason,
     short,
@@ -30,7 +29,7 @@ from gradspec.driver.load import load
 from gradspec.driver.run import gather_outcomes, run_within_budget
 from gradspec.ir.expr import Ref
 from gradspec.ir.plain import use_shelf
-from gradspec.ir.rule import Declared, Judged, Override, Rule
+from gradspec.ir.rule import Judged, Rule
 from gradspec.ir.unroll import unroll
 from gradspec.ir.walk import names
 from gradspec.options import Options
@@ -156,13 +155,10 @@ class _Table:
     def _entry(self, found: Break) -> str:
         if not found.output.takes_gradient:
             return "none"
-        match entry_of(self.instance, found.place.input):
-            case Override():
-                return "override"
-            case Declared():
-                return "declared"
-            case _:
-                return "derived"
+        rule, name = self.instance.rule, found.place.input
+        if name in rule.overrides:
+            return "override"
+        return "declared" if name in rule.declared else "derived"
 
     # --- what the program gives --------------------------------------------------------
 

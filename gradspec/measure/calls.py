@@ -20,15 +20,11 @@ from gradspec.derive.indexed import complete
 from gradspec.ir.elements import element, extent, places
 from gradspec.ir.expr import ZERO, Apply, Expr, Ref, const
 from gradspec.ir.rule import (
-    Backward,
-    Declared,
-    Derived,
+    Definition,
     Input,
     Kind,
-    NoGradient,
     Output,
-    Override,
-    Pending,
+    Role,
     Rule,
 )
 from gradspec.ir.tidy import fold
@@ -105,8 +101,8 @@ class Scalars:
         """
         unrolled = unroll(rule, sizes).rule
         if not rule.is_elementwise:
-            asked = tuple(map(_undeclared, unrolled.backward))
-            unrolled = replace(unrolled, backward=asked)
+            kept = (d for d in unrolled.definitions if not _is_derivative(d))
+            unrolled = replace(unrolled, definitions=tuple(kept))
         derived = complete(unrolled)
         outputs = tuple(o.name for o in derived.outputs if o.takes_gradient)
         gradients = closed_cotangents(derived).items()
@@ -130,12 +126,7 @@ class Scalars:
     @property
     def differentiable(self) -> tuple[Input, ...]:
         """The inputs that take a gradient and have one."""
-        pairs = zip(self.rule.inputs, self.rule.backward, strict=True)
-        return tuple(
-            variable
-            for variable, entry in pairs
-            if variable.takes_gradient and not isinstance(entry, NoGradient)
-        )
+        return tuple(i for i in self.rule.inputs if i.takes_gradient)
 
     @property
     def elements(self) -> list[str]:
@@ -155,8 +146,9 @@ class Scalars:
         return all(map(isfinite, values(program, point)))
 
 
-def _undeclared(entry: Backward) -> Backward:
-    return Pending() if isinstance(entry, Declared | Derived) else entry
+def _is_derivative(definition: Definition) -> bool:
+    """True of a cotangent that is no override."""
+    return definition.role is Role.COTANGENT and not definition.is_override
 
 
 def _terms(whole: Expr, outputs: tuple[str, ...]) -> tuple[Term, ...]:
@@ -174,8 +166,7 @@ def _terms(whole: Expr, outputs: tuple[str, ...]) -> tuple[Term, ...]:
 def is_exact(rule: Rule) -> bool:
     """True if the backward is the derivative of the forward, so that difference
     quotients apply."""
-    overridden = any(isinstance(entry, Override) for entry in rule.backward)
-    return not overridden and not follows_surrogate(rule)
+    return not rule.overrides and not follows_surrogate(rule)
 
 
 def signature(rule: Rule, linear: bool) -> dict[str, Any]:
@@ -384,7 +375,7 @@ def _is_ambiguous(rule: Rule) -> bool:
     """
     if not follows_surrogate(rule):
         return False
-    used = {n for e in rule.backward if isinstance(e, Declared) for n in names(e.value)}
+    used = {n for e in rule.declared.values() for n in names(e.value)}
     return not rule.surrogates or any(output.name in used for output in rule.outputs)
 
 

@@ -19,13 +19,11 @@ from typing import Any
 
 from gradspec.ir.elements import OutOfRange, element, extent, places
 from gradspec.ir.rule import (
-    Backward,
     Example,
     Input,
     Kind,
-    NoGradient,
     Output,
-    Pending,
+    Role,
     Rule,
     Value,
 )
@@ -195,11 +193,9 @@ def conformance_case(rule: Rule, linear: bool) -> dict[str, Any] | None:
 
 def lost(rule: Rule) -> Rule:
     """The rule without its declared backward pass."""
-    return replace(rule, backward=tuple(map(_undeclared, rule.backward)), surrogates=())
-
-
-def _undeclared(entry: Backward) -> Backward:
-    return entry if isinstance(entry, NoGradient) else Pending()
+    gone = Role.COTANGENT, Role.SURROGATE
+    kept = (d for d in rule.definitions if d.role not in gone)
+    return replace(rule, definitions=tuple(kept))
 
 
 def _to_third(scalars: Scalars, drawn: Drawn, made: dict[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from gradspec.checks.instances import stem
 from gradspec.derive.chain import Underivable
 from gradspec.derive.vjp import vjps
 from gradspec.ir.expr import ONE, ZERO, Apply, Call, Const, Expr, Ref, Select, const
-from gradspec.ir.rule import Let, Override, Rule
+from gradspec.ir.rule import Definition, Role, Rule
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import (
     closed_cotangents,
@@ -95,7 +95,7 @@ def weights(count: int) -> list[Fraction]:
 
 
 def _second(first: Quantity) -> tuple[Quantity, ...]:
-    let = Let("slope", (), first.forms[0])
+    let = Definition("slope", Role.LOCAL, first.forms[0])
     try:
         expr = vjps((let,), (), {"slope": ONE}, (first.input,))[first.input]
     except Underivable:
@@ -128,18 +128,14 @@ def is_derivative(rule: Rule) -> bool:
     """True if the rule's backward is the derivative of its forward, where no gradient
     is stopped: else a framework's own differentiation concerns another function.
     """
-    if _is_overridden(rule) or rule.surrogates:
+    if rule.overrides or rule.surrogates:
         return False
     values = (let.value for let in rule.forward)
     called = (n.rule for value in values for n in nodes(value) if isinstance(n, Call))
     return all(
-        stops(callee) or not (_is_overridden(callee) or follows_surrogate(callee))
+        stops(callee) or not (callee.overrides or follows_surrogate(callee))
         for callee in called
     )
-
-
-def _is_overridden(rule: Rule) -> bool:
-    return any(isinstance(entry, Override) for entry in rule.backward)
 
 
 def _step(node: Expr, known: dict[Expr, int]) -> list[Any]:

@@ -27,7 +27,7 @@ from gradspec.driver.cache import import_module, row
 from gradspec.driver.run import compile_rules
 from gradspec.ir.expr import show
 from gradspec.ir.plain import use_shelf
-from gradspec.ir.rule import Declared, Derived, Judged, Override, Rule, Status
+from gradspec.ir.rule import Definition, Judged, Rule, Status
 from gradspec.notebook import latex
 from gradspec.notebook.plot import give_plots
 from gradspec.options import Options
@@ -154,8 +154,8 @@ def _doc(definition: nodes.RuleDef) -> str:
 
 def _formulas(checked: Judged, definition: nodes.RuleDef) -> Iterator[str]:
     """Assumptions, locals, outputs and surrogates as they are written."""
-    backward = {let.name for let in checked.rule.backward_locals}
-    backward |= {f"d{variable.name}" for variable in checked.rule.inputs}
+    rule = checked.rule
+    backward = {one.name for one in (*rule.backward_locals, *rule.backward)}
     for statement in definition.body:
         match statement:
             case nodes.Assign(name, indices, value) if name not in backward:
@@ -179,28 +179,24 @@ def _gradients(checked: Judged, definition: nodes.RuleDef) -> Iterator[tuple[str
     }
     for let in checked.rule.backward_locals:
         yield written[let.name], ""
-    entries = zip(checked.rule.backward, checked.verdicts, strict=True)
-    for entry, verdict in entries:
-        name = f"d{verdict.input}"
+    verdicts = {verdict.input: verdict for verdict in checked.verdicts}
+    for entry in checked.rule.backward:
+        verdict = verdicts[entry.input]
         said = escape(describe(verdict))
         said = f'<span style="color: {_COLOURS.get(verdict.status)}">{said}</span>'
-        match entry:
-            case Derived():
-                yield _derived_line(checked.rule, name, entry), said
-            case Declared():
-                yield written[name], said
-            case Override(reason=reason):
-                because = escape(printable(reason))
-                yield written[name], f"{said}: <code {_WORDS}>{because}</code>"
+        if entry.is_override:
+            said += f": <code {_WORDS}>{escape(printable(entry.reason))}</code>"
+        line = _derived_line(checked.rule, entry) if entry.is_derived else None
+        yield line or written[entry.name], said
 
 
-def _derived_line(rule: Rule, name: str, entry: Derived) -> str:
+def _derived_line(rule: Rule, entry: Definition) -> str:
     indices = tuple(parse_expression(index) for index in entry.indices)
-    text = show(shortest(rule, name.removeprefix("d"), (entry.value,), show))
+    text = show(shortest(rule, entry.input, (entry.value,), show))
     try:
-        return _line(latex.assignment(name, indices, parse_expression(text)))
+        return _line(latex.assignment(entry.name, indices, parse_expression(text)))
     except ValueError:  # nested more deeply than an author may write
-        return f"<code>{escape(f'{name} = {text}')}</code>"
+        return f"<code>{escape(f'{entry.name} = {text}')}</code>"
 
 
 def _line(text: str) -> str:

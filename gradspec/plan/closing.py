@@ -16,16 +16,15 @@ from functools import reduce
 from gradspec.derive.chain import Underivable
 from gradspec.derive.indexed import (
     NotLinear,
-    cotangent_lets,
     in_order,
     indexed_tangents,
 )
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
 from gradspec.ir.rule import (
+    Definition,
     Input,
     Kind,
-    Let,
     Output,
     Rule,
     Shape,
@@ -111,8 +110,8 @@ class _Closing:
         ahead = self._forward()
         behind = self._backward()
         along, reason = self._tangents()
-        declared = {let.name for let in cotangent_lets(self.rule)}
-        cotangents = [name for name in behind if name in declared]
+        gradients = {entry.name for entry in self.rule.backward}
+        cotangents = [name for name in behind if name in gradients]
         fixed = frozenset((*cotangents, *along, *(o.name for o in self.rule.outputs)))
         raw = _resolve(ahead, {}, frozenset())
         kept = frozenset(n for n in self._saved_values() if not is_view(raw[n]))
@@ -207,7 +206,7 @@ class _Closing:
                 view[f"d{output.name}"] = Known(known.expr, known.sizes, batched)
         parts = {} if rule.is_elementwise else parts_by_batch(rule)
         found: dict[str, Expr] = {}
-        for let in in_order((*rule.backward_locals, *cotangent_lets(rule))):
+        for let in in_order((*rule.backward_locals, *rule.backward)):
             value = self._cotangent(let, parts, view)
             found[let.name] = as_float(value.expr, self.types)
             view[let.name] = _of(let, value, view)
@@ -215,7 +214,7 @@ class _Closing:
 
     def _cotangent(
         self,
-        let: Let,
+        let: Definition,
         parts: Mapping[str, tuple[tuple[ir.Expr, bool], ...]],
         view: Mapping[str, Known],
     ) -> Value:
@@ -314,7 +313,7 @@ def _known_input(name: str, shape: Shape) -> Known:
     return Known(Name(name), tuple(map(size_of, shape.axes)), shape.batch)
 
 
-def _of(let: Let, value: Value, view: Mapping[str, Known]) -> Known:
+def _of(let: Definition, value: Value, view: Mapping[str, Known]) -> Known:
     sizes = tuple(map(size_of, let.axes))
     needed = sizes_needed(expand(let.value), view)
     return Known(Name(let.name), sizes, value.batched, undefined_at=needed)

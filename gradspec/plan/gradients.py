@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import reduce
 
-from gradspec.ir.rule import Input, Output, Override, Rule, Shape
+from gradspec.ir.rule import Input, Output, Rule, Shape
 from gradspec.plan.arrays import (
     Arange,
     Cumulative,
@@ -154,8 +154,8 @@ def tangents_of(
     derivative of a step would be 0.
     """
     upstream = rule.cotangents
-    for entry, gradient in zip(rule.backward, gradients, strict=True):
-        if gradient is None or not isinstance(entry, Override):
+    for gradient in gradients:
+        if gradient is None or gradient.input not in rule.overrides:
             continue
         if not _is_linear_in(gradient.whole, upstream):
             return None, _not_linear(rule, gradient.input)
@@ -188,11 +188,7 @@ def _tangent(
 
 
 def _not_linear(rule: Rule, name: str) -> str:
-    overridden = any(
-        isinstance(entry, Override) and variable.name == name
-        for variable, entry in zip(rule.inputs, rule.backward, strict=True)
-    )
-    what = "the override of " if overridden else ""
+    what = "the override of " if name in rule.overrides else ""
     return f"{what}d{name} is not linear in the upstream gradient"
 
 

@@ -11,8 +11,6 @@ from gradspec.diagnostics import Diagnostic, warning
 from gradspec.ir.expr import show
 from gradspec.ir.rule import (
     Chosen,
-    Override,
-    Pending,
     Rewrite,
     Rule,
     Status,
@@ -57,7 +55,8 @@ def _plan(chosen: Chosen) -> RulePlan | Unplanned:
 
 def plan_rule(chosen: Chosen) -> RulePlan:
     """The plan of one rule; raises :class:`NotEmitted`."""
-    if any(isinstance(entry, Pending) for entry in chosen.rule.backward):
+    inputs = (i for i in chosen.rule.inputs if i.takes_gradient)
+    if any(chosen.rule.cotangent_of(i) is None for i in inputs):
         raise NotEmitted("its gradients are not derived yet: declare them")
     if _is_unchecked(chosen):
         raise NotEmitted("its gradients are not checked yet")
@@ -102,7 +101,7 @@ def _is_unchecked(chosen: Chosen) -> bool:
 
 
 def _nature(chosen: Chosen) -> Nature:
-    if any(isinstance(entry, Override) for entry in chosen.rule.backward):
+    if chosen.rule.overrides:
         return Nature.OVERRIDE
     through = any(verdict.through_surrogate for verdict in chosen.judged.verdicts)
     return Nature.SURROGATE if through else Nature.EXACT
@@ -197,7 +196,7 @@ def _definition(rule: Rule) -> str:
     """The rule's own text, without its docstring (printed above it) and without its
     examples, which are for `gradspec test`.
     """
-    text, start = rule.definition, rule.span.start
+    text, start = rule.text, rule.span.start
     for example in sorted(rule.examples, key=lambda e: -e.span.start):
         text = text[: example.span.start - start] + text[example.span.end - start :]
     if rule.doc is not None:
@@ -237,9 +236,8 @@ def _verdict(verdict: Verdict) -> str:
 
 def _overrides(rule: Rule) -> tuple[Note, ...]:
     reasons = [
-        f"d{variable.name} is not the derivative: {entry.reason}"
-        for variable, entry in zip(rule.inputs, rule.backward, strict=True)
-        if isinstance(entry, Override)
+        f"{entry.name} is not the derivative: {entry.reason}"
+        for entry in rule.overrides.values()
     ]
     return (Note("Override", "; ".join(reasons)),) if reasons else ()
 

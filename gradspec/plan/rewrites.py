@@ -34,7 +34,7 @@ from gradspec.ir.expr import (
     Ref,
     Select,
 )
-from gradspec.ir.rule import Declared, Derived, Input, Kind, Let, Output, Rule
+from gradspec.ir.rule import Definition, Input, Kind, Output, Rule
 from gradspec.ir.tidy import fold
 from gradspec.ir.unroll import partial
 from gradspec.plan import arrays
@@ -375,7 +375,7 @@ def fence(rule: Rule) -> Rule:
         return rule
     sizes = {n: tuple(map(extent, axes)) for n, axes in _axes_of(rule).items()}
 
-    def visit(let: Let) -> Let:
+    def visit(let: Definition) -> Definition:
         if let.name not in found:
             return let
         ranges = {index: extent(axis) for index, axis in _ranges(let).items()}
@@ -387,11 +387,7 @@ def fence(rule: Rule) -> Rule:
 
         return replace(let, value=walk.transform(let.value, inside))
 
-    return replace(
-        rule,
-        forward=tuple(map(visit, rule.forward)),
-        backward_locals=tuple(map(visit, rule.backward_locals)),
-    )
+    return rule.redefine(*map(visit, (*rule.forward, *rule.backward_locals)))
 
 
 def _axes_of(rule: Rule) -> dict[str, tuple[str | int, ...]]:
@@ -404,7 +400,7 @@ def _axes_of(rule: Rule) -> dict[str, tuple[str | int, ...]]:
     return {name: axes for name, axes in known.items() if name not in flags}
 
 
-def _ranges(let: Let) -> dict[str, str | int]:
+def _ranges(let: Definition) -> dict[str, str | int]:
     """The axis of each index; -1 for a name bound twice, over different axes."""
     found: dict[str, str | int] = dict(zip(let.indices, let.axes, strict=True))
     for node in walk.nodes(let.value):
@@ -430,8 +426,9 @@ def parts_by_batch(rule: Rule) -> dict[str, tuple[tuple[Expr, bool], ...]]:
     upstream = batches(rule)
     lets = _mixing(rule, upstream)
     found = {}
-    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
-        if variable.shape.batch or not isinstance(entry, Declared | Derived):
+    for variable in rule.inputs:
+        entry = rule.cotangent_of(variable)
+        if variable.shape.batch or entry is None or entry.is_override:
             continue
         whole = entry.value
         if walk.names(whole) & set(lets):
@@ -460,13 +457,11 @@ def batches(rule: Rule) -> dict[str, frozenset[str]]:
 
 def _mixing(rule: Rule, upstream: Iterable[str]) -> dict[str, Value]:
     """The values of the backward pass that use cotangents."""
-    values = [(b.name, b.indices, b.axes, b.value) for b in rule.backward_locals]
-    values += [
-        (f"d{v.name}", entry.indices, v.shape.axes, entry.value)
-        for v, entry in zip(rule.inputs, rule.backward, strict=True)
-        if isinstance(entry, Declared | Derived)
-    ]
-    found = {name: Value(name, i, axes, value) for name, i, axes, value in values}
+    found = {
+        d.name: Value(d.name, d.indices, d.axes, d.value)
+        for d in (*rule.backward_locals, *rule.backward)
+        if not d.is_override
+    }
     using = set(upstream)
     while more := {n for n, v in found.items() if walk.names(v.expr) & using} - using:
         using |= more

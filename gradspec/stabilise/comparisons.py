@@ -13,7 +13,7 @@ from functools import partial
 from typing import TypeAlias
 
 from gradspec.ir.expr import Apply, Expr, Idx, Reduce, Ref
-from gradspec.ir.rule import Declared, Derived, Kind, Let, Rule
+from gradspec.ir.rule import Definition, Kind, Role, Rule
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import children, names, nodes, with_children
 from gradspec.primitives.lookup import primitive, rows
@@ -33,14 +33,14 @@ _Axes: TypeAlias = "dict[str, str | int]"
 def with_comparands(rule: Rule) -> tuple[Rule, tuple[str, ...]]:
     """The rule with a local for each value that both passes compare; their names."""
     values = {let.name: let for let in rule.forward}
-    entries = [e for e in rule.backward if isinstance(e, Declared | Derived)]
+    entries = [e for e in rule.backward if not e.is_override]
     behind = [e.value for e in (*rule.backward_locals, *entries)]
     sides = dict.fromkeys(side for value in behind for side in _comparands(value))
     compared = [*dict.fromkeys(_whole(side, values) for side in sides)]
     kinds = (Kind.FLOAT, Kind.NOGRAD)
     floats = frozenset(i.name for i in rule.inputs if i.kind in kinds)
-    made: list[Let] = []
-    forward: list[Let] = []
+    made: list[Definition] = []
+    forward: list[Definition] = []
 
     def name_comparand(owner: str, side: Expr, axes: _Axes) -> Expr:
         whole, free = _whole(side, values), Scope(side.free)
@@ -50,7 +50,8 @@ def with_comparands(rule: Rule) -> tuple[Rule, tuple[str, ...]]:
         known = _reference(whole, made, values)
         if known is None:
             at = tuple(axes[index] for index in side.free)
-            made.append(Let(f"{owner}'{len(made)}", side.free, side, axes=at))
+            name = f"{owner}'{len(made)}"
+            made.append(Definition(name, Role.LOCAL, side, side.free, at))
             forward.append(made[-1])
             known = Ref(made[-1].name, tuple(map(Idx, side.free)))
         return known
@@ -60,11 +61,13 @@ def with_comparands(rule: Rule) -> tuple[Rule, tuple[str, ...]]:
         value = _name_comparands(let.value, axes, partial(name_comparand, let.name))
         forward.append(replace(let, value=value))
     hidden = tuple(let.name for let in made)
-    named_rule = replace(rule, forward=tuple(forward), exacts=(*rule.exacts, *hidden))
+    others = (d for d in rule.definitions if not d.is_forward)
+    exacts = *rule.exacts, *hidden
+    named_rule = replace(rule, definitions=(*forward, *others), exacts=exacts)
     backward = map_values(
         named_rule, lambda value: with_names(value, named_rule, hidden)
     )
-    return replace(backward, forward=tuple(forward)), hidden
+    return backward.redefine(*forward), hidden
 
 
 def with_names(expr: Expr, rule: Rule, hidden: tuple[str, ...]) -> Expr:
@@ -82,8 +85,8 @@ def without_names(rule: Rule, hidden: tuple[str, ...], exacts: tuple[str, ...]) 
     """The rule with these locals put in the places of their names."""
     values = {let.name: let for let in rule.forward if let.name in hidden}
     done = map_values(rule, lambda value: inline_lets(value, values, Scope()))
-    forward = tuple(let for let in done.forward if let.name not in hidden)
-    return replace(done, forward=forward, exacts=exacts)
+    kept = tuple(d for d in done.definitions if d.name not in hidden)
+    return replace(done, definitions=kept, exacts=exacts)
 
 
 def _comparands(expr: Expr) -> Iterator[Expr]:
@@ -109,7 +112,9 @@ def _name_comparands(
     return with_children(expr, tuple(parts))
 
 
-def _reference(whole: Expr, lets: list[Let], values: Mapping[str, Let]) -> Expr | None:
+def _reference(
+    whole: Expr, lets: list[Definition], values: Mapping[str, Definition]
+) -> Expr | None:
     """The reference to one of the lets that has this value, locals put in."""
     for let in lets:
         found = unify(_whole(let.value, values), whole, Scope(let.indices))
@@ -118,7 +123,7 @@ def _reference(whole: Expr, lets: list[Let], values: Mapping[str, Let]) -> Expr 
     return None
 
 
-def _whole(expr: Expr, values: Mapping[str, Let]) -> Expr:
+def _whole(expr: Expr, values: Mapping[str, Definition]) -> Expr:
     if weight(expr, values) > _LARGEST:
         return expr
     return tidy(inline_lets(expr, values, Scope()))

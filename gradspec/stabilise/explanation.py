@@ -20,11 +20,9 @@ from gradspec.ir.rule import (
     UNBOUNDED,
     AccuracyLoss,
     Chosen,
-    Declared,
     Hole,
     Judged,
     Kind,
-    Override,
     Rule,
 )
 from gradspec.ir.tidy import tidy
@@ -419,11 +417,8 @@ def _span(rule: Rule, loss: AccuracyLoss) -> Span:
 
 def _texts(rule: Rule) -> dict[str, tuple[Expr, Span]]:
     """The author's expressions, by name."""
-    found = {let.name: (let.value, let.span) for let in rule.forward}
-    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
-        if isinstance(entry, Declared | Override):
-            found[f"d{variable.name}"] = entry.value, entry.span
-    return found
+    every = (*rule.forward, *rule.backward)
+    return {d.name: (d.value, d.span) for d in every if not d.is_derived}
 
 
 # --- what stays NaN --------------------------------------------------------------------

@@ -26,7 +26,7 @@ import numpy as np
 from gradspec.derive.chain import below
 from gradspec.ir.elements import OutOfRange, places
 from gradspec.ir.expr import ZERO, Apply, Expr, Reduce, Select, const
-from gradspec.ir.rule import Backward, Declared, Derived, Input, Let, Override, Rule
+from gradspec.ir.rule import Definition, Rule
 from gradspec.ir.tidy import decide, tidy
 from gradspec.ir.walk import children, names, nodes, substitute, with_children
 from gradspec.lower.module import depth
@@ -66,18 +66,11 @@ def with_guards(rule: Rule, points: Points | None = None) -> Rule:
     """The rule with excluded values made harmless; ``points`` are those of an
     elementwise rule.
     """
-    entries = (e for e in rule.backward if isinstance(e, Derived | Declared | Override))
-    values = (*rule.forward, *rule.backward_locals, *entries)
-    if not any(is_at_stake(value.value) for value in values):
+    if not any(is_at_stake(one.value) for one in rule.values.values()):
         return rule
     found = samples(rule) if points is None else (scalar_sample(rule, points),)
     guard = _Guard(_Elements(rule, found), rule.exacts)
-    return replace(
-        rule,
-        forward=tuple(map(guard.let, rule.forward)),
-        backward_locals=tuple(map(guard.let, rule.backward_locals)),
-        backward=tuple(map(guard.entry, rule.inputs, rule.backward)),
-    )
+    return rule.redefine(*map(guard.guard, rule.values.values()))
 
 
 def is_at_stake(*values: Expr) -> bool:
@@ -180,15 +173,7 @@ class _Guard:
         self._elements, self._exacts = elements, exacts
         self._done: dict[tuple[Expr, tuple[str, ...]], Expr] = {}
 
-    def entry(self, variable: Input, entry: Backward) -> Backward:
-        if not isinstance(entry, Derived | Declared | Override):
-            return entry
-        if f"d{variable.name}" in self._exacts:
-            return entry
-        scope = dict(zip(entry.indices, variable.shape.axes, strict=True))
-        return replace(entry, value=self._run(entry.value, scope))
-
-    def let(self, let: Let) -> Let:
+    def guard(self, let: Definition) -> Definition:
         if let.name in self._exacts:
             return let
         scope = dict(zip(let.indices, let.axes, strict=True))

@@ -10,10 +10,9 @@ from itertools import chain, count
 
 from gradspec.derive import scopes
 from gradspec.derive.chain import Underivable
-from gradspec.derive.indexed import cotangent_lets
 from gradspec.derive.vjp import fill_slopes, vjps
 from gradspec.ir.expr import Apply, Bound, Call, Const, Expr, Idx, Key, Reduce, Ref
-from gradspec.ir.rule import Declared, Derived, Input, Let, Output, Override, Rule
+from gradspec.ir.rule import Definition, Input, Output, Rule
 from gradspec.ir.walk import (
     children,
     expand,
@@ -44,31 +43,13 @@ class Quantity:
     others: tuple[Expr, ...] = ()
 
 
-def with_value(rule: Rule, name: str, value: Expr) -> Rule:
-    """``rule`` with another form of one of its values."""
-    forward = tuple(
-        replace(let, value=value) if let.name == name else let for let in rule.forward
-    )
-    backward = tuple(
-        replace(entry, value=value)
-        if f"d{variable.name}" == name and isinstance(entry, Derived | Declared)
-        else entry
-        for variable, entry in zip(rule.inputs, rule.backward, strict=True)
-    )
-    return replace(rule, forward=forward, backward=backward)
-
-
 class Names:
     """The values that the names of a rule stand for; a value may use other names.
     ``opaque`` names stand for themselves.
     """
 
     def __init__(self, rule: Rule, opaque: tuple[str, ...] = ()) -> None:
-        lets = (*rule.forward, *rule.backward_locals)
-        self._values = {let.name: let.value for let in lets}
-        for variable, entry in zip(rule.inputs, rule.backward, strict=True):
-            if isinstance(entry, Declared | Derived | Override):
-                self._values[f"d{variable.name}"] = entry.value
+        self._values = {name: one.value for name, one in rule.values.items()}
         for name in opaque:
             self._values.pop(name, None)
         self._closed: dict[str, Expr] = {}
@@ -123,23 +104,7 @@ def signed(expr: Expr, signs: Signs) -> Expr:
 
 def map_values(rule: Rule, change: Callable[[Expr], Expr]) -> Rule:
     """``rule`` with all of its values changed."""
-
-    def lets(values: tuple[Let, ...]) -> tuple[Let, ...]:
-        return tuple(replace(let, value=change(let.value)) for let in values)
-
-    backward = (
-        replace(entry, value=change(entry.value))
-        if isinstance(entry, Derived | Declared | Override)
-        else entry
-        for entry in rule.backward
-    )
-    return replace(
-        rule,
-        forward=lets(rule.forward),
-        backward_locals=lets(rule.backward_locals),
-        surrogates=tuple(replace(x, value=change(x.value)) for x in rule.surrogates),
-        backward=tuple(backward),
-    )
+    return rule.map(lambda one: replace(one, value=change(one.value)))
 
 
 def without_calls(rule: Rule) -> Rule:
@@ -150,18 +115,16 @@ def without_calls(rule: Rule) -> Rule:
     plain, held = map_values(rule, expand), map_values(rule, with_stops)
     if held == plain:
         return plain
-    stopped: dict[str, Let] = {}
+    stopped: dict[str, Definition] = {}
     for let, same in zip(held.forward, plain.forward, strict=True):
         if let.value != same.value or names(let.value) & stopped.keys():
             stopped[let.name] = let
-    lets = (*rule.forward, *rule.backward_locals, *cotangent_lets(rule))
+    lets = rule.values.values()
     variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
     taken = {*(v.name for v in variables), *(let.name for let in lets)}
     scope = Scope(taken.union(*(let.indices for let in lets)))
     backward = map_values(held, lambda value: inline_lets(value, stopped, scope))
-    return replace(
-        plain, backward=backward.backward, backward_locals=backward.backward_locals
-    )
+    return plain.redefine(*backward.backward, *backward.backward_locals)
 
 
 def with_stops(expr: Expr) -> Expr:
@@ -188,8 +151,8 @@ def without_dead_locals(before: Rule, after: Rule) -> Rule:
     dead = {let.name for let in before.forward if let.name in used_before - used_after}
     if not dead:
         return after
-    forward = tuple(let for let in after.forward if let.name not in dead)
-    return replace(after, forward=forward)
+    kept = tuple(d for d in after.definitions if d.name not in dead)
+    return replace(after, definitions=kept)
 
 
 def _used(rule: Rule) -> frozenset[str]:
@@ -199,8 +162,7 @@ def _used(rule: Rule) -> frozenset[str]:
     roots += [*rule.saves, *rule.recomputes]
     roots += [let.name for let in rule.backward_locals]
     for entry in (*rule.backward, *rule.surrogates):
-        value = getattr(entry, "value", None)
-        roots += sorted(names(value)) if value is not None else []
+        roots += sorted(names(entry.value))
     found: dict[str, None] = {}
     while roots:
         name = roots.pop()
@@ -210,7 +172,7 @@ def _used(rule: Rule) -> frozenset[str]:
     return frozenset(found)
 
 
-def rederive(rule: Rule, forward: tuple[Let, ...]) -> dict[str, Expr]:
+def rederive(rule: Rule, forward: tuple[Definition, ...]) -> dict[str, Expr]:
     """The cotangents of the inputs, derived from the selected forward; none where a
     selected form has no derivative.
     """
@@ -271,7 +233,7 @@ def _place(expr: Expr, values: Mapping[str, Expr], taken: Scope) -> Expr:
     return Reduce(expr.op, tuple(bounds), *parts, span=expr.span)
 
 
-def inline_lets(expr: Expr, lets: Mapping[str, Let], scope: Scope) -> Expr:
+def inline_lets(expr: Expr, lets: Mapping[str, Definition], scope: Scope) -> Expr:
     """``expr`` with lets inlined, recursively."""
     values = {
         name: scopes.Value(name, let.indices, let.axes, let.value)
@@ -280,7 +242,7 @@ def inline_lets(expr: Expr, lets: Mapping[str, Let], scope: Scope) -> Expr:
     return place(scopes.inline_values(expr, values, _FRESH), {}, scope)
 
 
-def weight(expr: Expr, lets: Mapping[str, Let]) -> int:
+def weight(expr: Expr, lets: Mapping[str, Definition]) -> int:
     """The number of nodes of :func:`inline_lets`'s result, without building it (it may be
     large).
     """
@@ -339,7 +301,7 @@ def _is_instance(
     return all(_is_instance(x, y, bound, variables, found) for x, y in pairs)
 
 
-def use_names(expr: Expr, lets: tuple[Let, ...]) -> Expr:
+def use_names(expr: Expr, lets: tuple[Definition, ...]) -> Expr:
     """``expr`` with the names of lets in place of their values. A value that is no more
     than an operation on a constant is not worth a name.
     """
@@ -347,7 +309,7 @@ def use_names(expr: Expr, lets: tuple[Let, ...]) -> Expr:
     return _use_names(expr, worth) if worth else expr
 
 
-def _use_names(expr: Expr, lets: tuple[Let, ...]) -> Expr:
+def _use_names(expr: Expr, lets: tuple[Definition, ...]) -> Expr:
     for let in lets:
         if type(let.value) is type(expr) and names(let.value) == names(expr):
             found = unify(let.value, expr, Scope(let.indices))

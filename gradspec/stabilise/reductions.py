@@ -36,7 +36,7 @@ from gradspec.ir.expr import (
     Size,
     apply,
 )
-from gradspec.ir.rule import Let, Rule
+from gradspec.ir.rule import Definition, Rule
 from gradspec.ir.tidy import fold
 from gradspec.ir.unroll import axis_names
 from gradspec.ir.walk import children, nodes, size, transform, with_children
@@ -329,7 +329,7 @@ class IndexedProposals:
             return form
         return inline_lets(form, values, self._scope.union(of.indices))
 
-    def _before(self, of: Quantity) -> tuple[Let, ...]:
+    def _before(self, of: Quantity) -> tuple[Definition, ...]:
         """The lets, as written, that a value may use."""
         return tuple(takewhile(lambda x: x.name != of.name, self._written.forward))
 

@@ -22,18 +22,15 @@ from typing import Any
 import numpy as np
 
 from gradspec.derive.chain import Underivable
-from gradspec.derive.indexed import indexed_cotangents
+from gradspec.derive.indexed import derived_cotangent, indexed_cotangents
 from gradspec.derive.vjp import cotangents
 from gradspec.ir.elements import OutOfRange, element, places
 from gradspec.ir.expr import Apply, Expr, Idx, Reduce, Ref, show
 from gradspec.ir.rule import (
     AccuracyLoss,
     Chosen,
-    Declared,
-    Derived,
+    Definition,
     Judged,
-    Let,
-    Override,
     Rewrite,
     Rule,
 )
@@ -68,7 +65,6 @@ from gradspec.stabilise.names import (
     signs,
     weight,
     with_stops,
-    with_value,
     without_calls,
     without_dead_locals,
 )
@@ -126,13 +122,13 @@ def stabilise(judged: Judged, effort: Effort | None = None) -> Chosen:
 def _with_tips(rule: Rule) -> Rule:
     """The rule with derived gradients that are 0 at tips of norms."""
     values = {let.name: let for let in rule.forward}
-    backward = (
-        replace(entry, value=with_tips(entry.value, values, signs(rule)))
-        if isinstance(entry, Derived)
-        else entry
-        for entry in rule.backward
+    return rule.redefine(
+        *(
+            replace(entry, value=with_tips(entry.value, values, signs(rule)))
+            for entry in rule.backward
+            if entry.is_derived
+        )
     )
-    return replace(rule, backward=tuple(backward))
 
 
 def as_written(judged: Judged) -> Chosen:
@@ -185,20 +181,17 @@ class _Stabiliser:
         for let in self._written.forward:
             self._settle(Quantity(let.name, let.value, let.indices, let.axes))
         derived = self._derive()
-        pairs = zip(self._written.inputs, self._written.backward, strict=True)
-        for variable, entry in pairs:
-            name, axes = f"d{variable.name}", variable.shape.axes
-            if isinstance(entry, Derived | Declared):
-                found = derived.get(variable.name)
-                others = () if found is None else (_with_indices(found, entry.indices),)
-                kind = True, isinstance(entry, Derived)
-                at = entry.indices, axes
-                self._settle(Quantity(name, entry.value, *at, *kind, others))
-            elif isinstance(entry, Override):
-                self._report(Quantity(name, entry.value, entry.indices, axes))
+        for entry in self._written.backward:
+            given = entry.name, entry.value, entry.indices, entry.axes
+            if entry.is_override:
+                self._report(Quantity(*given))
+                continue
+            found = derived.get(entry.input)
+            others = () if found is None else (_with_indices(found, entry.indices),)
+            self._settle(Quantity(*given, True, entry.is_derived, others))
         return self._rule
 
-    def _derive(self) -> Mapping[str, Derived]:
+    def _derive(self) -> Mapping[str, Definition]:
         """The cotangents of the forward (of the surrogates) as selected; where a series
         was selected, those of the function itself.
         """
@@ -214,8 +207,9 @@ class _Stabiliser:
             )
             found = rederive(written, tuple(lets))
         return {
-            name: Derived(with_names(value, chosen, self._hidden))
-            for name, value in found.items()
+            i.name: derived_cotangent(i, with_names(value, chosen, self._hidden))
+            for i in written.inputs
+            if (value := found.get(i.name)) is not None
         }
 
     # --- one quantity ----------------------------------------------------------------------
@@ -234,7 +228,8 @@ class _Stabiliser:
                 return
 
     def _put(self, of: Quantity, value: Expr) -> None:
-        before, self._rule = self._rule, with_value(self._rule, of.name, value)
+        before, named = self._rule, self._rule.values[of.name]
+        self._rule = before.redefine(replace(named, value=value))
         if self._rule != before:
             self._chosen.clear()
 
@@ -458,11 +453,10 @@ class _Stabiliser:
         """The gradients of the finished indexed rule that are NaN at ordinary inputs at
         which the outputs are numbers.
         """
-        entries = zip(done.inputs, done.backward, strict=True)
         values = {
-            f"d{variable.name}": entry.value
-            for variable, entry in entries
-            if isinstance(entry, Derived | Declared)
+            entry.name: entry.value
+            for entry in done.backward
+            if not entry.is_override
             and any(isinstance(n, Apply) and n.op in _RISKY for n in nodes(entry.value))
         }
         for sample in self._finite if values and not self._is_elementwise else ():
@@ -473,9 +467,9 @@ class _Stabiliser:
             close, machine = Names(scalars), Machine(columns)
             inputs = {variable.name for variable in scalars.inputs}
             plain = _is_plain(sample) & sample.points.defined
-            for variable, entry in zip(scalars.inputs, scalars.backward, strict=True):
-                name = f"d{variable.name.partition('[')[0]}"
-                if name in values and isinstance(entry, Derived | Declared):
+            for entry in scalars.backward:
+                name = entry.name.partition("[")[0]
+                if name in values:
                     form = close.close(entry.value)
                     lost = np.flatnonzero(np.isnan(machine.run(form)) & plain)
                     if len(lost):
@@ -492,7 +486,7 @@ class _Stabiliser:
 _WIDE = "computed in float64, at twice the bytes: no float32 form is good"
 
 
-def _derived_from(written: Rule, chosen: Rule) -> Mapping[str, Derived]:
+def _derived_from(written: Rule, chosen: Rule) -> Mapping[str, Definition]:
     """The derivative of an indexed forward as selected. Where a maximum was factored
     out (of a norm, of exponents) it is that of the forward as written, since the
     maximum cancels.
@@ -504,19 +498,19 @@ def _derived_from(written: Rule, chosen: Rule) -> Mapping[str, Derived]:
     if forward == written.forward:
         return {}
     try:
-        return indexed_cotangents(replace(chosen, forward=forward))
+        return indexed_cotangents(chosen.redefine(*forward))
     except Underivable:
         return {}
 
 
-def _maxima(let: Let) -> int:
+def _maxima(let: Definition) -> int:
     return sum(
         isinstance(node, Reduce | Apply) and node.op in ("max", "peak")
         for node in nodes(let.value)
     )
 
 
-def _with_indices(entry: Derived, indices: tuple[str, ...]) -> Expr:
+def _with_indices(entry: Definition, indices: tuple[str, ...]) -> Expr:
     """Its value with the free indices of another entry of the same input."""
     at = {old: Idx(new) for old, new in zip(entry.indices, indices, strict=True)}
     return place(entry.value, at, Scope(indices)) if at else entry.value

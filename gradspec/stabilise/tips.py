@@ -28,7 +28,7 @@ from gradspec.ir.expr import (
     apply,
     const,
 )
-from gradspec.ir.rule import Let
+from gradspec.ir.rule import Definition
 from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import children, names, nodes, with_children
 from gradspec.primitives.lookup import primitive
@@ -64,7 +64,7 @@ def norm(expr: Expr) -> tuple[Reduce, Expr] | None:
 
 def with_tips(
     expr: Expr,
-    values: Mapping[str, Let],
+    values: Mapping[str, Definition],
     signs: Signs,
     is_derived: bool = True,
 ) -> Expr:
@@ -258,7 +258,7 @@ def _is_at_least(degree: Expr, least: int, strictly: bool = False) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Tips:
-    values: Mapping[str, Let]
+    values: Mapping[str, Definition]
     is_derived: bool
     signs: Signs
 

@@ -232,12 +232,10 @@ def _borders(rule: Rule) -> tuple[Bound, ...]:
 
 def _expressions(rule: Rule) -> Iterator[Expr]:
     """Outputs, surrogates and cotangents, closed."""
-    backward = (getattr(entry, "value", None) for entry in rule.backward)
-    surrogates = (surrogate.value for surrogate in rule.surrogates)
+    others = (one.value for one in (*rule.surrogates, *rule.backward))
     lets = (*rule.forward, *rule.backward_locals)
-    for expr in (*_outputs(rule), *surrogates, *backward):
-        if expr is not None:
-            yield inline(lets, expr)
+    for expr in (*_outputs(rule), *others):
+        yield inline(lets, expr)
 
 
 # --- choosing one value --------------------------------------------------------------

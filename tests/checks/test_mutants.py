@@ -10,7 +10,7 @@ import pytest
 
 from gradspec.checks.check import check
 from gradspec.ir.expr import Apply, Const, Expr, Ref, apply
-from gradspec.ir.rule import Declared, Rule, Status
+from gradspec.ir.rule import Rule, Status
 from gradspec.ir.walk import names, nodes, substitute, transform
 from tests.checks.test_disguised import FILES, rules
 
@@ -31,14 +31,9 @@ def test_every_mutant_is_refuted(rule: Rule) -> None:
 
 
 def _mutants(rule: Rule) -> Iterator[tuple[str, Rule, str]]:
-    for position, (variable, entry) in enumerate(
-        zip(rule.inputs, rule.backward, strict=True)
-    ):
-        if isinstance(entry, Declared):
-            for what, value in _changed(entry.value, variable.name):
-                backward = list(rule.backward)
-                backward[position] = replace(entry, value=value)
-                yield what, replace(rule, backward=tuple(backward)), variable.name
+    for name, entry in rule.declared.items():
+        for what, value in _changed(entry.value, name):
+            yield what, rule.redefine(replace(entry, value=value)), name
 
 
 def _changed(value: Expr, name: str) -> Iterator[tuple[str, Expr]]:

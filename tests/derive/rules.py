@@ -9,7 +9,7 @@ from textwrap import dedent
 from gradspec.derive.indexed import complete
 from gradspec.derive.vjp import vjps
 from gradspec.ir.expr import Expr, Ref, show
-from gradspec.ir.rule import Derived, Let, Rule
+from gradspec.ir.rule import Definition, Role, Rule
 from gradspec.lower.lowering import lower
 from gradspec.primitives.lookup import formula
 from gradspec.source import Source
@@ -41,8 +41,7 @@ def completed(text: str) -> Rule:
 def derived(text: str) -> dict[str, str]:
     """The derived cotangents of the last rule, as text."""
     rule = completed(text)
-    entries = zip(rule.inputs, rule.backward, strict=True)
-    return {f"d{i.name}": show(e.value) for i, e in entries if isinstance(e, Derived)}
+    return {d.name: show(d.value) for d in rule.backward if d.is_derived}
 
 
 def gradient(text: str, *wrt: str) -> dict[str, Expr]:
@@ -51,4 +50,6 @@ def gradient(text: str, *wrt: str) -> dict[str, Expr]:
 
 
 def of(expr: Expr, *wrt: str) -> dict[str, Expr]:
-    return vjps((Let("y_", (), expr),), (), {"y_": Ref("dy")}, wrt or ("x",))
+    return vjps(
+        (Definition("y_", Role.LOCAL, expr),), (), {"y_": Ref("dy")}, wrt or ("x",)
+    )

@@ -6,7 +6,6 @@ import pytest
 
 from gradspec.derive.shortest import shortest
 from gradspec.ir.expr import show
-from gradspec.ir.rule import Derived
 from tests.derive.rules import completed
 
 
@@ -30,7 +29,7 @@ from tests.derive.rules import completed
 def test_the_shown_form_is_short(body: str, text: str) -> None:
     rule = completed(f"rule f(x) -> y:\n    {body}\n")
     (entry,) = rule.backward
-    assert isinstance(entry, Derived)
+    assert entry.is_derived
     assert len(show(shortest(rule, "x", (entry.value,), show))) <= len(text)
 
 
@@ -38,5 +37,5 @@ def test_a_rule_beyond_the_limits_keeps_its_form() -> None:
     terms = " + ".join(f"tanh({k} * x)" for k in range(2, 40))
     rule = completed(f"rule f(x) -> y:\n    y = {terms}\n")
     (entry,) = rule.backward
-    assert isinstance(entry, Derived)
+    assert entry.is_derived
     assert shortest(rule, "x", (entry.value,), show) is entry.value

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gradspec.ir.expr import Apply, Bound, Call, Expr, Idx, Reduce, Ref, Size, const
-from gradspec.ir.rule import Declared, NoGradient, Pending, Rule
+from gradspec.ir.rule import Definition, Role, Rule
 from tests.ir.well_formed import verify
 from tests.lower.grad_text import arity, rule
 
@@ -19,8 +19,11 @@ RANKED = rule("rule f(x[..., n]) -> y[..., n]:\n    y[i] = x[i] / sum(x[j] for j
 
 
 def with_value(value: Expr, of: Rule = ELEMENTWISE) -> Rule:
-    *rest, last = of.forward
-    return replace(of, forward=(*rest, replace(last, value=value)))
+    return of.redefine(replace(of.forward[-1], value=value))
+
+
+def with_cotangent(name: str, of: Rule) -> Rule:
+    return of.redefine(Definition(name, Role.COTANGENT, const(1)))
 
 
 def x(*indices: Expr) -> Ref:
@@ -47,12 +50,11 @@ BROKEN = [
         "index j ranges over no axis",
     ),
     (with_value(Reduce("median", (), x(Idx("i"))), RANKED), "median is no reduction"),
-    (replace(ELEMENTWISE, forward=ELEMENTWISE.forward[:1]), "y is not assigned"),
-    (replace(ELEMENTWISE, forward=ELEMENTWISE.forward[::-1]), "a is not in view"),
-    (replace(ELEMENTWISE, backward=(Pending(),)), "not one entry for each input"),
-    (replace(ELEMENTWISE, backward=(Pending(), Pending())), "t takes a gradient"),
-    (replace(ELEMENTWISE, backward=(NoGradient(), NoGradient())), "x takes a gradient"),
-    (replace(RANKED, backward=(Declared(const(1)),)), "as many indices"),
+    (replace(ELEMENTWISE, definitions=ELEMENTWISE.forward[:1]), "y is not assigned"),
+    (replace(ELEMENTWISE, definitions=ELEMENTWISE.forward[::-1]), "a is not in view"),
+    (with_cotangent("dt", ELEMENTWISE), "dt is the gradient of no input"),
+    (with_cotangent("du", ELEMENTWISE), "du is the gradient of no input"),
+    (with_cotangent("dx", RANKED), "as many indices"),
     (replace(ELEMENTWISE, saves=("g",)), "g is kept"),
 ]
 

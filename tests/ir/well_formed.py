@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from gradspec.ir.expr import Apply, Call, Expr, Idx, Reduce, Ref, Size
-from gradspec.ir.rule import Declared, Derived, NoGradient, Override, Rule
+from gradspec.ir.rule import Role, Rule
 from gradspec.ir.walk import children
 
 REDUCTIONS = frozenset(("sum", "mean", "prod", "max", "min", "logsumexp", "peak"))
@@ -51,7 +51,7 @@ def _faults(rule: Rule, arity: Arity | None) -> Iterator[str]:
         elif ranks[output.name] != len(output.shape.axes):
             yield f"output {output.name} has not as many indices as axes"
     for surrogate in rule.surrogates:
-        place = f"surrogate of {surrogate.output}"
+        place = f"surrogate of {surrogate.name}"
         yield from faults(surrogate.value, ranks, surrogate.indices, place)
     for assume in rule.assumes:
         bound = tuple(index for index, _ in assume.indices)
@@ -59,26 +59,21 @@ def _faults(rule: Rule, arity: Arity | None) -> Iterator[str]:
     for name in (*rule.saves, *rule.recomputes):
         if name not in ranks:
             yield f"{name} is kept and is no forward value"
-    if len(rule.backward) != len(rule.inputs):
-        yield "backward has not one entry for each input"
-        return
-    entries = list(zip(rule.inputs, rule.backward, strict=True))
+    inputs = {f"d{i.name}": i for i in rule.inputs}
     ranks |= {f"d{o.name}": len(o.shape.axes) for o in rule.outputs if o.takes_gradient}
     ranks |= {let.name: len(let.indices) for let in rule.backward_locals}
-    ranks |= {
-        f"d{i.name}": len(i.shape.axes)
-        for i, entry in entries
-        if isinstance(entry, Declared | Override)
-    }
+    written = (entry for entry in rule.backward if not entry.is_derived)
+    ranks |= {entry.name: len(inputs[entry.name].shape.axes) for entry in written}
     for let in rule.backward_locals:
         yield from faults(let.value, ranks, let.indices, let.name)
-    for i, entry in entries:
-        if isinstance(entry, NoGradient) == i.takes_gradient:
-            yield f"{i.name} takes a gradient and has none, or the reverse"
-        if isinstance(entry, Declared | Derived | Override):
-            yield from faults(entry.value, ranks, entry.indices, f"d{i.name}")
-            if len(entry.indices) != len(i.shape.axes):
-                yield f"d{i.name} has not as many indices as {i.name} has axes"
+    for entry in (d for d in rule.definitions if d.role is Role.COTANGENT):
+        variable = inputs.get(entry.name)
+        if variable is None or not variable.takes_gradient:
+            yield f"{entry.name} is the gradient of no input that takes one"
+            continue
+        yield from faults(entry.value, ranks, entry.indices, entry.name)
+        if len(entry.indices) != len(variable.shape.axes):
+            yield f"{entry.name} has not as many indices as {variable.name} has axes"
 
 
 def _expr(

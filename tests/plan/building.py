@@ -5,16 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 
 from gradspec.ir.rule import (
-    Backward,
     Chosen,
-    Derived,
+    Definition,
     Input,
     Judged,
     Kind,
-    Let,
-    NoGradient,
+    Origin,
     Output,
-    Override,
+    Role,
     Rule,
     Shape,
     Status,
@@ -48,24 +46,21 @@ def rule(
     recomputes: tuple[str, ...] = (),
 ) -> RulePlan:
     """The plan of a rule. ``inputs`` as ``"x t:nograd k:static u[]"``."""
-    entries: list[Backward] = []
     variables = tuple(_input(text) for text in inputs.split())
-    for variable in variables:
-        name = f"d{variable.name}"
-        if name not in backward:
-            entries.append(NoGradient())
-        elif name in overrides:
-            entries.append(Override(formula(backward[name]), "a reason"))
-        else:
-            entries.append(Derived(formula(backward[name])))
+    definitions = [
+        Definition(n, Role.OUTPUT if n in outputs.split() else Role.LOCAL, formula(v))
+        for n, v in forward.items()
+    ]
+    for name, value in backward.items():
+        origin = Origin.OVERRIDE if name in overrides else Origin.DERIVED
+        cotangent = Definition(name, Role.COTANGENT, formula(value), origin=origin)
+        definitions.append(cotangent)
     rule = Rule(
         name="f",
         doc=None,
         inputs=variables,
         outputs=tuple(Output(o, Kind.FLOAT, Shape()) for o in outputs.split()),
-        forward=tuple(Let(n, (), formula(v)) for n, v in forward.items()),
-        backward_locals=(),
-        backward=tuple(entries),
+        definitions=tuple(definitions),
         saves=saves,
         recomputes=recomputes,
     )

@@ -56,7 +56,9 @@ def test_a_derived_expression_equal_to_a_constant_local_uses_it() -> None:
 
 
 def test_invented_names_never_shadow() -> None:
-    plan = rule("exp_x x", {"y": "exp(x) * (1 + exp(x)) + exp_x"}, "y", {"dx": "dy"})
+    plan = rule(
+        "exp_x:nograd x", {"y": "exp(x) * (1 + exp(x)) + exp_x"}, "y", {"dx": "dy"}
+    )
     names = [s.name for s in forward(plan, WORDS).statements]
     assert names == ["exp", "y"]
 

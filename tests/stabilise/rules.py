@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gradspec.ir.expr import Expr, show
-from gradspec.ir.rule import Chosen, Declared, Derived, Judged, Override, Rule
+from gradspec.ir.rule import Chosen, Judged, Rule
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.stabilise import stabilise
 from gradspec.symbolic.truth import nearest
@@ -20,11 +20,7 @@ def stable(text: str) -> Chosen:
 
 def texts(rule: Rule) -> dict[str, str]:
     """Locals, outputs and cotangents as text."""
-    found = {let.name: show(let.value) for let in rule.forward}
-    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
-        if isinstance(entry, Derived | Declared | Override):
-            found[f"d{variable.name}"] = show(entry.value)
-    return found
+    return {d.name: show(d.value) for d in (*rule.forward, *rule.backward)}
 
 
 def unary(forward: str, *more: str) -> str:

@@ -33,9 +33,8 @@ def values(rule: Rule, name: str, given: Mapping[str, Any]) -> list[float]:
     dtype = {bool: np.bool_, float: np.float32}
     machine = Machine({k: np.array([v], dtype[type(v)]) for k, v in columns.items()})
     names = Names(scalars)
-    lets: dict[str, Any] = {let.name: let.value for let in scalars.forward}
-    for variable, entry in zip(scalars.inputs, scalars.backward, strict=True):
-        lets[f"d{variable.name}"] = getattr(entry, "value", None)
+    every = (*scalars.forward, *scalars.backward)
+    lets: dict[str, Any] = {d.name: d.value for d in every}
     wanted = [key for key in lets if key == name or key.startswith(f"{name}[")]
     return [float(machine.run(names.close(lets[key]))[0]) for key in wanted]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from fractions import Fraction
 from itertools import count
 
@@ -12,7 +11,7 @@ import pytest
 from gradspec.derive.indexed import indexed_cotangents
 from gradspec.ir.elements import OutOfRange
 from gradspec.ir.expr import Expr
-from gradspec.ir.rule import Judged, Kind, Pending, Rule
+from gradspec.ir.rule import Judged, Kind, Rule
 from gradspec.ir.unroll import axis_names, index_inputs, unroll
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.names import Names
@@ -35,10 +34,8 @@ def test_a_stabilised_rule_is_the_same_function(name: str) -> None:
 
 def _complete(text: str) -> Rule:
     rule = list(rules(text).values())[-1]
-    found = indexed_cotangents(rule)
-    entries = zip(rule.inputs, rule.backward, strict=True)
-    backward = (found[i.name] if isinstance(e, Pending) else e for i, e in entries)
-    return replace(rule, backward=tuple(backward))
+    found = indexed_cotangents(rule).values()
+    return rule.redefine(*(d for d in found if d.name not in rule.values))
 
 
 def _compare(rule: Rule, stable: Rule, size: int) -> None:
@@ -67,10 +64,8 @@ def _closed(rule: Rule) -> Iterator[tuple[str, Expr]]:
     names = Names(rule)
     for let in rule.forward:
         yield let.name, names.close(let.value)
-    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
-        value = getattr(entry, "value", None)
-        if value is not None:
-            yield f"d{variable.name}", names.close(value)
+    for entry in rule.backward:
+        yield entry.name, names.close(entry.value)
 
 
 def _point(rule: Rule) -> dict[str, object]:

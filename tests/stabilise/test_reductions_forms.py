@@ -155,8 +155,7 @@ def _point(size: int) -> dict[str, object]:
 def _closed(rule: Rule, value: Expr, size: int) -> tuple[Expr, ...]:
     from dataclasses import replace
 
-    *locals_, last = rule.forward
-    other = replace(rule, forward=(*locals_, replace(last, value=value)))
+    other = rule.redefine(replace(rule.forward[-1], value=value))
     scalars = unroll(other, {"n": size}).rule
     names = Names(scalars)
     return tuple(names.close(let.value) for let in scalars.forward)

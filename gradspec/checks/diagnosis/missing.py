@@ -37,7 +37,7 @@ from gradspec.ir.expr import (
     apply,
     const,
 )
-from gradspec.ir.rule import Let
+from gradspec.ir.rule import Definition
 from gradspec.ir.tidy import tidy
 from gradspec.ir.unroll import axis_names, unroll
 from gradspec.ir.walk import names, nodes, size, substitute
@@ -266,10 +266,9 @@ _DERIVATION = 2_000
 _UNDEFINED = apply("div", ZERO, ZERO)
 
 
-def _with_forward(scene: Scene, changed: Let) -> Instead:
+def _with_forward(scene: Scene, changed: Definition) -> Instead:
     """The derivative of the rule with one line of its forward changed."""
-    lets = tuple(changed if t.name == changed.name else t for t in scene.rule.forward)
-    rule = replace(scene.rule, forward=lets)
+    rule = scene.rule.redefine(changed)
 
     @cache
     def derive_at(here: Instance) -> Mapping[str, Expr]:
@@ -311,7 +310,7 @@ def _similar_calls(node: Expr) -> Forms:
         yield told, new
 
 
-def _kin(scene: Scene, let: Let, node: Expr) -> Forms:
+def _kin(scene: Scene, let: Definition, node: Expr) -> Forms:
     """Other members of the family of a node, which may be a member times a number."""
     here, indices = plain(node), scene.root.indices
     if isinstance(node, Ref) or not is_at_hand(here, let, indices):

@@ -36,7 +36,7 @@ from gradspec.ir.expr import (
     Select,
     show,
 )
-from gradspec.ir.rule import Declared, Kind, Let, Override, Rule
+from gradspec.ir.rule import Definition, Kind, Origin, Role, Rule
 from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.unroll import axes_of, expansion
 from gradspec.ir.walk import children, expand, nodes, size, transform, with_children
@@ -186,28 +186,27 @@ class Scene:
                 yield View(instance, index, bound, made, env)
 
     @cached_property
-    def texts(self) -> Mapping[str, Let]:
+    def texts(self) -> Mapping[str, Definition]:
         """Every text, calls expanded, and last that of the cotangent."""
-        lets = (*self.rule.forward, *self.rule.backward_locals)
-        found = {t.name: replace(t, value=plain(t.value)) for t in lets}
-        for variable, entry in self.rule.declared.items():
-            name, value = f"d{variable}", plain(entry.value)
-            axes = self.axes[variable]
-            found[name] = Let(name, entry.indices, value, entry.span, axes)
+        found = {
+            name: replace(text, value=plain(text.value))
+            for name, text in self.rule.values.items()
+            if text.origin is Origin.WRITTEN
+        }
         own = found.pop(f"d{self.input}")
         return {**found, own.name: own}
 
     @property
-    def text(self) -> Let:
+    def text(self) -> Definition:
         return self.texts[f"d{self.input}"]
 
     @cached_property
-    def derived(self) -> Let:
+    def derived(self) -> Definition:
         """The derivative for every size, with the indices of the cotangent's text."""
         try:
             found = indexed_cotangents(self.rule)[self.input]
         except Underivable:
-            return Let("", (), ZERO)
+            return Definition("", Role.LOCAL, ZERO)
         pairs = zip(found.indices, self.entry.indices, strict=True)
         return replace(self.text, value=rename_indices(found.value, dict(pairs)))
 
@@ -299,7 +298,7 @@ class Scene:
                 todo += () if local is None else (local.value,)
                 todo += () if isinstance(node, Reduce | Ref) else children(node)
 
-    def _local(self, node: Expr) -> Let | None:
+    def _local(self, node: Expr) -> Definition | None:
         """The local that a name stands for, if nothing else uses it."""
         if not isinstance(node, Ref) or node.name not in self._used_once:
             return None
@@ -324,10 +323,10 @@ class Scene:
 def _bind(instance: Instance, point: Point) -> Point:
     """A point with the values of all names of the rule."""
     bound, rule = _Bound(point), instance.rule
-    for variable, entry in rule.entries:
-        if isinstance(entry, Declared | Override):
-            stated = program(instance.stated[variable.name])
-            bound[f"d{variable.name}"] = _or_undefined(stated.run(point, PRECISION)[0])
+    for entry in rule.backward:
+        if not entry.is_derived:
+            stated = program(instance.stated[entry.input])
+            bound[entry.name] = _or_undefined(stated.run(point, PRECISION)[0])
     for let in (*rule.forward, *rule.backward_locals):
         value = program(expand(let.value)).run(bound, PRECISION)[0]
         bound[let.name] = _or_undefined(value)
@@ -508,7 +507,7 @@ def rename_indices(expr: Expr, names: Mapping[str, str]) -> Expr:
     return transform(expr, visit)
 
 
-def is_at_hand(expr: Expr, text: Let, indices: Indices) -> bool:
+def is_at_hand(expr: Expr, text: Definition, indices: Indices) -> bool:
     """True if a part of a text uses no indices but these."""
     own = dict(zip(text.indices, text.axes, strict=True))
     return all(i in own and indices.get(i) == own[i] for i in expr.free)

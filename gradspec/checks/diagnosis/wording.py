@@ -30,7 +30,7 @@ from gradspec.derive.shortest import as_written, shortest
 from gradspec.diagnostics import Diagnostic, Fix, Label, error, warning
 from gradspec.ir.elements import Axes, Index, Nested, element, extent, places
 from gradspec.ir.expr import ZERO, Expr, Ref, show
-from gradspec.ir.rule import Declared, Input, Rule
+from gradspec.ir.rule import Definition, Input, Rule
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names, nodes, size
 from gradspec.source import Span
@@ -73,7 +73,7 @@ class Witness:
         return f"d{stem(self.claim.input.name)}"
 
     @property
-    def entry(self) -> Declared:
+    def entry(self) -> Definition:
         """As it is written."""
         return self.rule.declared[stem(self.claim.input.name)]
 
@@ -162,7 +162,7 @@ def refutation(witness: Witness, instances: tuple[Instance, ...]) -> Diagnostic:
     )
 
 
-def unknown(rule: Rule, variable: str, entry: Declared) -> Diagnostic:
+def unknown(rule: Rule, variable: str, entry: Definition) -> Diagnostic:
     """A diagnostic: too many elements to try, and no proof."""
     name = f"d{variable}"
     return error(
@@ -208,7 +208,7 @@ def unreached_region(claim: Claim, gap: Expr) -> Diagnostic:
 
 
 def unreached_size(
-    rule: Rule, variable: Input, entry: Declared, sizes: Mapping[str, int]
+    rule: Rule, variable: Input, entry: Definition, sizes: Mapping[str, int]
 ) -> Diagnostic:
     """Sizes with another truth of a condition, at which the rule cannot be compared."""
     said = ", ".join(f"{axis} = {size}" for axis, size in sizes.items())
@@ -225,7 +225,7 @@ def unreached_size(
     )
 
 
-def not_linear(rule: Rule, variable: Input, entry: Declared) -> Diagnostic:
+def not_linear(rule: Rule, variable: Input, entry: Definition) -> Diagnostic:
     """A cotangent that is not seen to be linear in the upstream gradients."""
     upstream = " and ".join(f"`d{o.name}`" for o in rule.outputs if o.takes_gradient)
     return error(
@@ -313,7 +313,7 @@ def _if_meant(name: str) -> str:
     return f'if it is meant, say `override {name} = … because "…"`'
 
 
-def _fixes(rule: Rule, entry: Declared, name: str, guess: Guess) -> Iterator[Fix]:
+def _fixes(rule: Rule, entry: Definition, name: str, guess: Guess) -> Iterator[Fix]:
     """The wrong line with the one place changed."""
     if guess.place is None or guess.new is None:
         return
@@ -333,7 +333,7 @@ def _fixes(rule: Rule, entry: Declared, name: str, guess: Guess) -> Iterator[Fix
         yield _fix(span, line, guess.sentence, guilty)
 
 
-def _guilty(rule: Rule, entry: Declared, guess: Guess) -> Span | None:
+def _guilty(rule: Rule, entry: Definition, guess: Guess) -> Span | None:
     """The piece of text that is probably wrong, unless it is the whole."""
     span = guess.part
     if span is None and guess.place is not None:
@@ -342,7 +342,7 @@ def _guilty(rule: Rule, entry: Declared, guess: Guess) -> Span | None:
 
 
 def _lines(
-    rule: Rule, entry: Declared, name: str, likely: tuple[Fix, ...] = ()
+    rule: Rule, entry: Definition, name: str, likely: tuple[Fix, ...] = ()
 ) -> Iterator[Fix]:
     """The derivative as one would write it by hand, if it can be derived for any size.
     The cause is told beside it where mending it alone leaves a point without a
