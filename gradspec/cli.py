@@ -399,6 +399,71 @@ def fmt_command(paths: tuple[str, ...], only_check: bool, diff: bool) -> None:
     sys.exit(FINDINGS if found or (only_check and changed) else CLEAN)
 
 
+@cli.command("lift")
+@arguments.paths
+@click.option("--why", is_flag=True, help="A line for each site that is not lifted.")
+@click.option("--assumptions", is_flag=True, help="What each verdict assumes.")
+@click.option("--tests", is_flag=True, help="Read folders of tests and docs, too.")
+@arguments.folder("--out", "Write the rules: DIR/<path of the file>.grad.")
+@click.option(
+    "--repro",
+    is_flag=True,
+    help="A script for each refutation, which you may run: printed, or in --out DIR.",
+)
+@arguments.style("json", "github", "sarif")
+def lift_command(
+    paths: tuple[str, ...],
+    why: bool,
+    assumptions: bool,
+    tests: bool,
+    out: str | None,
+    repro: bool,
+    style: str,
+) -> None:
+    """Read the hand-written gradients of Python files, and prove or refute them.
+
+    torch.autograd.Function, tf.custom_gradient, jax.custom_vjp and custom_jvp below
+    PATH...; nothing is imported or run. The exit code is 1 only if one is refuted or
+    cannot run. `# gradspec: on purpose, because ...` on the line of a class or function
+    is an answer to a finding.
+    """
+    from gradspec.lift.lifting import lift
+    from gradspec.report import lifted
+
+    for path in paths:
+        if not Path(path).exists():
+            raise click.BadParameter(f"there is no {path}", param_hint="PATH")
+    begun = time.perf_counter()
+    report = lift(paths, tests)
+    seconds = time.perf_counter() - begun
+    if style == "text":
+        click.echo(lifted.text(report, why, assumptions, seconds))
+    elif style == "github":
+        _echo("\n".join(lifted.github(report)))
+    else:
+        shown = lifted.document if style == "json" else lifted.sarif
+        click.echo(shown(report))
+    written = list(lifted.rule_files(report)) if out is not None else []
+    scripts = list(lifted.scripts(report.findings)) if repro else []
+    if out is None:
+        _echo("\n".join(text for _, text in scripts))
+        scripts = []
+    _write_lifted(Path(out or "."), [*written, *scripts])
+    sys.exit(FINDINGS if any(f.is_finding for f in report.findings) else CLEAN)
+
+
+def _write_lifted(folder: Path, files: list[tuple[str, str]]) -> None:
+    from gradspec.report.diagnostics import printable
+
+    for name, text in files:
+        try:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text, "utf-8")
+        except OSError as fault:
+            told = printable(f"cannot write {folder / name}: {fault.strerror}")
+            raise click.ClickException(told) from fault
+
+
 @cli.command("explain")
 @click.argument("code", required=False)
 def explain_command(code: str | None) -> None:

@@ -131,7 +131,7 @@ def github(found: Iterable[Diagnostic]) -> Iterator[str]:
     """Workflow commands: ``::error file=…,line=…,col=…,title=…::message``."""
     for diagnostic in found:
         place = _github_place(diagnostic.labels[0]) if diagnostic.labels else ""
-        title = _property(diagnostic.code)
+        title = escape_property(diagnostic.code)
         message = "\n".join(
             part
             for part in (diagnostic.headline, *diagnostic.notes, diagnostic.help)
@@ -140,7 +140,7 @@ def github(found: Iterable[Diagnostic]) -> Iterator[str]:
         level = {"note": "notice"}.get(
             diagnostic.severity.value, diagnostic.severity.value
         )
-        yield f"::{level} {place}title={title}::{_data(message)}"
+        yield f"::{level} {place}title={title}::{escape_data(message)}"
 
 
 def _file(result: FileResult) -> dict[str, Any]:
@@ -217,21 +217,21 @@ def _json_place(label: Label) -> dict[str, Any]:
 def _github_place(label: Label) -> str:
     place = _json_place(label)
     return (
-        f"file={_property(place['path'])},line={place['line']},"
+        f"file={escape_property(place['path'])},line={place['line']},"
         f"endLine={place['end_line']},col={place['column']},"
         f"endColumn={place['end_column']},"
     )
 
 
-def _data(text: str) -> str:
+def escape_data(text: str) -> str:
     """Escapes of GitHub's toolkit (actions/toolkit, command.ts): data."""
     lines = map(printable, text.replace("%", "%25").split("\n"))
     return "%0A".join(lines)
 
 
-def _property(text: str) -> str:
+def escape_property(text: str) -> str:
     """Escapes of GitHub's toolkit (actions/toolkit, command.ts): property."""
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+    return escape_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 # --- pages of codes -------------------------------------------------------------------

@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[2] / "gradspec"
 ORDER = (
     "version runtime source diagnostics options syntax ir primitives lower symbolic"
     " derive checks stabilise plan targets mend pipeline driver measure"
-    " report arguments notebook api cli"
+    " lift report arguments notebook api cli"
 ).split()
 NEVER = {
     "checks": "syntax lower",

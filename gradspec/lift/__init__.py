@@ -1,0 +1,1 @@
+"""Hand-written gradients read out of Python files, as rules with verdicts."""

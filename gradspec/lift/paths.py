@@ -1,0 +1,170 @@
+"""All paths through a site, under the first hypothesis about ranks that fits."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice, product
+
+from gradspec.lift import of_jax, of_tf, of_torch
+from gradspec.lift.conditions import Decisions, Key
+from gradspec.lift.machine import Machine
+from gradspec.lift.project import Module, Project
+from gradspec.lift.reading import Lifted, Ranks, Reading, Site
+from gradspec.lift.values import (
+    CannotLift,
+    Fork,
+    IsBroken,
+    words,
+)
+
+_MOST_PATHS, _MOST_FORKS, _MOST_HYPOTHESES = 8, 5, 90
+_OF_SHAPES = ("shape", "gradient shape")
+_OF_PATHS = ("dead", "python", "tangent")
+_FINAL = words(
+    "structure kernel communication autograd import random loop callback reshape"
+    " function module unknown indexing aliasing"
+)
+
+
+def sites_of(module: Module, project: Project) -> Iterator[Site]:
+    """Every hand-written gradient of a file, in its order."""
+    machine = Machine("torch", Decisions({}, set()), False, project)
+    places = tuple(_definitions(module.tree))
+    found: list[Site] = []
+    for finder in (of_torch.sites, of_tf.sites, of_jax.sites):
+        machine.steps = -len(places) * 50
+        found += finder(module, project, machine, iter(places))
+    yield from sorted(found, key=lambda site: site.line)
+
+
+def _definitions(tree: ast.Module) -> Iterator[tuple[ast.AST, tuple[ast.AST, ...]]]:
+    """Every class and function, with those around it."""
+    todo: list[tuple[ast.AST, tuple[ast.AST, ...]]] = [(tree, ())]
+    while todo:
+        node, around = todo.pop()
+        is_scope = isinstance(node, ast.FunctionDef | ast.ClassDef)
+        if is_scope:
+            yield node, around
+        inner = (*around, node) if is_scope else around
+        todo += [
+            (c, inner)
+            for c in ast.iter_child_nodes(node)
+            if isinstance(c, ast.stmt | ast.ExceptHandler)
+        ]
+
+
+def hypotheses(count: int) -> Iterator[Ranks]:
+    """Ranks of inputs, the likeliest first: elementwise; rows; fixed ranks, smaller ones
+    first; then the same with square matrices."""
+    yield Ranks(((True, 0),) * count)
+    yield Ranks(((True, 1),) * count)
+    for ranks in product(((True, 1), (False, 1), (False, 0)), repeat=min(count, 4)):
+        if count > 1 and ranks[0] == (True, 1) and len(set(ranks)) > 1:
+            yield Ranks(ranks)
+    for is_square in (False, True):
+        if count > 4:
+            return
+        most = {1: 5, 2: 5, 3: 4}.get(count, 3)
+        order = "21034"
+        every = [r for r in product(range(most), repeat=count) if max(r) > 0]
+        every.sort(key=lambda r: (max(r) > 2, [order.index(str(k)) for k in r]))
+        for fixed in every:
+            if not is_square or max(fixed) > 1:
+                yield Ranks(tuple((False, k) for k in fixed), is_square)
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The paths of a site under one hypothesis."""
+
+    lifted: tuple[Lifted, ...]
+    ranks: Ranks
+
+
+def lift_site(site: Site, project: Project) -> Iterator[Paths]:
+    """The paths under each hypothesis that fits, lazily: a verdict looks at the next only
+    if it has a doubt.
+
+    Raises:
+        CannotLift: no hypothesis fits.
+    """
+    first: CannotLift | None = None
+    misfits: set[tuple[tuple[bool, int], ...]] = set()
+    is_found = False
+    tried = list(islice(hypotheses(_count_arrays(site, project)), _MOST_HYPOTHESES))
+    for ranks in tried:
+        if ranks.with_more_axes().ranks in misfits and ranks.with_more_axes() != ranks:
+            continue
+        try:
+            lifted = explore(site, project, ranks)
+        except CannotLift as fault:
+            if fault.kind == "gradient shape":
+                misfits.add(ranks.ranks)
+            if (
+                first is None
+                or (first.kind == "shape" and fault.kind == "gradient shape")
+                or (first.kind == "shape" and fault.kind not in _OF_SHAPES)
+            ):
+                first = fault
+            if fault.kind in _FINAL and not is_found:
+                raise
+        else:
+            is_found = True
+            yield Paths(lifted, ranks)
+    if not is_found:
+        assert first is not None
+        raise first
+
+
+def _count_arrays(site: Site, project: Project) -> int:
+    """The number of inputs with elements."""
+    reading = Reading(site, project, Ranks(()), {})
+    with suppress(CannotLift, Fork):
+        _read(reading)
+    return max(1, sum(not v.is_static for v in reading.inputs))
+
+
+def explore(site: Site, project: Project, ranks: Ranks) -> tuple[Lifted, ...]:
+    """All paths through conditions that the files leave open."""
+    done: list[Lifted] = []
+    faults: list[CannotLift] = []
+    todo: list[dict[Key, bool]] = [{}]
+    while todo:
+        taken = todo.pop()
+        reading = Reading(site, project, ranks, taken)
+        try:
+            _read(reading)
+            done.append(reading.rule())
+        except Fork as fork:
+            if len(taken) >= _MOST_FORKS or len(done) + len(todo) >= _MOST_PATHS:
+                raise CannotLift(
+                    "branch", "too many open conditions", site.node
+                ) from None
+            todo += [{**taken, fork.key: False}, {**taken, fork.key: True}]
+        except IsBroken as fault:
+            if not taken:
+                raise
+            faults.append(fault)
+        except CannotLift as fault:
+            if fault.kind not in _OF_PATHS or not taken:
+                raise
+            faults.append(fault)
+    if not done:
+        every_broken = all(isinstance(f, IsBroken) for f in faults)
+        raise faults[0] if every_broken else _first_other(faults)
+    return tuple(done)
+
+
+def _first_other(faults: Sequence[CannotLift]) -> CannotLift:
+    return next(f for f in faults if not isinstance(f, IsBroken))
+
+
+def _read(reading: Reading) -> None:
+    try:
+        reading.site.read(reading)
+    except RecursionError:
+        told = "expressions that are too deep"
+        raise CannotLift("python", told, reading.site.node) from None
