@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT))  # found as a script, too
 from gradspec.driver.discover import discover  # noqa: E402
 from gradspec.driver.run import compile_entries  # noqa: E402
 from gradspec.measure import audits  # noqa: E402
-from gradspec.measure.truths import Finding  # noqa: E402
+from gradspec.measure.audits import Finding  # noqa: E402
 from gradspec.options import AuditOptions, Options  # noqa: E402
 from gradspec.report.audit import Row, figure, inputs, rows  # noqa: E402
 

@@ -238,7 +238,7 @@ def test_command(
     work = _Work("compiling", paths, options, jobs)
     cases: tuple[Any, ...] = ()
     if not work.failed:
-        from gradspec.measure.trials import cases_of
+        from gradspec.measure.jobs import cases_of
 
         cases = work.each("preparing", partial(cases_of, options, conformance))
         work.witnesses()
@@ -265,12 +265,11 @@ def _run_conformance(
     work: _Work, cases: tuple[Any, ...], style: str
 ) -> tuple[bool, bool]:
     from gradspec.measure import conformance
+    from gradspec.measure.jobs import subjects
     from gradspec.report.summary import show_matrices
 
-    given = [replace(conformance.markers(work.options), ways=conformance.DOUBTED)]
-    for result, calls in zip(work.results, cases, strict=True):
-        modules = {module.target: module for module in result.modules}
-        given.append(conformance.Subject(modules, calls, conformance.DOUBTED))
+    markers = conformance.markers(work.options)
+    given = (markers, *subjects(work.results, cases))
     with _bar("testing", len(work.options.targets)) as progress:
         matrices = conformance.run(given, work.options, progress)
     show_matrices(matrices, style)

@@ -169,17 +169,21 @@ def is_exact(rule: Rule) -> bool:
     return not rule.overrides and not follows_surrogate(rule)
 
 
-def signature(rule: Rule, linear: bool) -> dict[str, Any]:
-    """The data with which a runner calls a rule, as plain data for JSON; its gradient
-    is ``linear`` in the cotangents or not.
-    """
+def signature(rule: Rule) -> dict[str, Any]:
+    """The data with which a rule is called, as plain data for JSON."""
     return {
         "rule": rule.name,
         "axes": not rule.is_elementwise,
-        "exact": is_exact(rule),
-        "linear": linear,
         "inputs": [[i.name, i.kind.value] for i in rule.tensor_inputs],
         "outputs": [[o.name, o.kind.value] for o in rule.outputs],
+    }
+
+
+def statics(rule: Rule, known: Mapping[str, Any]) -> dict[str, float | int]:
+    """The statics as Python's numbers."""
+    return {
+        i.name: (int if i.kind is Kind.STATIC_INT else float)(known[i.name])
+        for i in rule.static_inputs
     }
 
 
@@ -190,14 +194,15 @@ def call(scalars: Scalars, drawn: Drawn, is_smooth: bool = True) -> dict[str, An
     """
     rule, sizes = scalars.rule, scalars.sizes
     values, gradients = _evaluated(scalars, drawn)
-    statics = _statics(rule, sizes, drawn)
+    numbers = {n: cells[()] for n, cells in drawn.cells.items() if () in cells}
+    known = statics(rule, {**numbers, **sizes})
     arrays = {
         name: [_shape(rule, name, sizes, drawn), [float(v) for v in cells.values()]]
         for name, cells in drawn.cells.items()
-        if name not in statics
+        if name not in known
     }
     return {
-        "statics": statics,
+        "statics": known,
         "given": {i.name: arrays[i.name] for i in rule.tensor_inputs},
         "upstream": {
             o.name: arrays[f"d{o.name}"] for o in rule.outputs if o.takes_gradient
@@ -210,16 +215,6 @@ def call(scalars: Scalars, drawn: Drawn, is_smooth: bool = True) -> dict[str, An
         "first": _by_input(scalars, drawn, gradients),
         "second": second(scalars, drawn) if is_smooth else None,
     }
-
-
-def _statics(
-    rule: Rule, sizes: Mapping[str, int], drawn: Drawn
-) -> dict[str, float | int]:
-    found: dict[str, float | int] = {}
-    for i in rule.static_inputs:
-        value = sizes[i.name] if i.name in sizes else drawn.cells[i.name][()]
-        found[i.name] = int(value) if i.kind is Kind.STATIC_INT else float(value)
-    return found
 
 
 def _shape(rule: Rule, name: str, sizes: Mapping[str, int], drawn: Drawn) -> list[int]:

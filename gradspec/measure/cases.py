@@ -37,6 +37,7 @@ from gradspec.measure.calls import (
     Point,
     Scalars,
     call,
+    is_exact,
     is_smooth,
     place_in,
     signature,
@@ -66,7 +67,13 @@ def trial_case(rule: Rule, linear: bool = True) -> dict[str, Any]:
     """The job for one rule, as plain data for JSON; see `signature`."""
     calls = _at_points(rule) if rule.is_elementwise else _over_axes(rule)
     examples = [_example(rule, example) for example in rule.examples]
-    return {**signature(rule, linear), "calls": list(calls), "examples": examples}
+    return {**_signature(rule, linear), "calls": list(calls), "examples": examples}
+
+
+def _signature(rule: Rule, linear: bool) -> dict[str, Any]:
+    """With what features ask: the backward is ``exact`` if it is the derivative of the
+    forward, and ``linear`` in the cotangents or not."""
+    return {**signature(rule), "exact": is_exact(rule), "linear": linear}
 
 
 # --- elementwise rules ---------------------------------------------------------------
@@ -183,7 +190,7 @@ def conformance_case(rule: Rule, linear: bool) -> dict[str, Any] | None:
     bare = Scalars.of(lost(rule), scalars.sizes, linear and rule.is_elementwise)
     upstream = [f"d{name}" for name in made["upstream"]]
     return {
-        **signature(rule, linear),
+        **_signature(rule, linear),
         "batched": list(_batched([*made["given"]], drawn)),
         "rows": [name.removeprefix("d") for name in _batched(upstream, drawn)],
         **_to_third(scalars, drawn, made),

@@ -20,14 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from gradspec.driver import cache
-from gradspec.driver.cache import put
 from gradspec.driver.run import compile_source
-from gradspec.measure import runners
 from gradspec.measure.features import FEATURES, Feature, applies
-from gradspec.measure.trials import Case, cases
+from gradspec.measure.jobs import FRAMEWORKS, Case, Framework, Subject, cases, subjects
 from gradspec.options import Options
 from gradspec.source import Source
-from gradspec.targets.target import Emitted
 
 MARKERS = Path(__file__).parent / "markers.grad"
 CELL_SECONDS = 240.0
@@ -86,24 +83,13 @@ class Matrix:
         return any(cell.failed for cell in self.cells)
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """Modules by target, the calls of their rules, and in which ways they are run: as
-    rules, and as plain code ("plain"; "doubt": only where the rule failed).
-    """
-
-    modules: dict[str, Emitted]
-    cases: tuple[Case, ...]
-    ways: tuple[str, ...] = EVERY
-
-
 def markers(options: Options) -> Subject:
     """The built-in rules, compiled."""
     source = Source(MARKERS.name, MARKERS.read_text("utf-8"))
     result, _ = compile_source(source, MARKERS.name, options)
     assert not result.failed, [d.headline for d in result.diagnostics]
     found = cases(source, ".", options, True).value or ()
-    return Subject({m.target: m for m in result.modules}, found)
+    return subjects([result], [found])[0]
 
 
 # --- running -------------------------------------------------------------------------
@@ -112,13 +98,13 @@ def markers(options: Options) -> Subject:
 def run(
     given: Iterable[Subject], options: Options, progress: Callable[[str], None]
 ) -> tuple[Matrix, ...]:
-    """Every rule of the subjects on every target; cells that were ok are not run
-    again."""
+    """Every rule of the subjects on every target, beside plain code where it failed;
+    cells that were ok are not run again."""
     given = tuple(given)
     found = []
     for target in options.targets:
         features = FEATURES.get(target, ())
-        found.append(matrix(target, given, features, cache.cells()))
+        found.append(matrix(target, given, features, DOUBTED, kept=cache.cells()))
         progress(target)
     return tuple(found)
 
@@ -127,35 +113,25 @@ def matrix(
     target: str,
     given: tuple[Subject, ...],
     features: tuple[Feature, ...],
+    ways: tuple[str, ...] = EVERY,
+    *,
     kept: cache.Shelf | None = None,
     runner: Path | None = None,
 ) -> Matrix:
     """Every rule of the subjects through some features of one target, which the
     ``runner`` has functions for; ``kept`` has the cells that were ok."""
-    script = runner or runners.runner_of(target)
-    if absent := runners.missing(target, script):
-        return Matrix(target, (), (), (), absent)
     cells: list[Cell] = []
     with tempfile.TemporaryDirectory(prefix="gradspec-") as folder:
-        modules = list(_modules(Path(folder) / target, target, given))
-        for group, members in groupby(features, lambda feature: feature.group):
-            place = Path(folder) / f"{target}-{group}"
-            cells += _Group(target, script, place, tuple(members), modules).run(kept)
-    rules = tuple(dict.fromkeys(c["rule"] for m in modules for c in m["rules"]))
-    return Matrix(target, tuple(f.name for f in features), rules, tuple(cells))
-
-
-def _modules(folder: Path, target: str, given: tuple[Subject, ...]) -> Iterator[Case]:
-    folder.mkdir(parents=True, exist_ok=True)
-    for number, subject in enumerate(given):
-        emitted = subject.modules.get(target)
-        if emitted is None:
-            continue
-        path = put(folder / f"rules_{number}", emitted)
-        rules = [c for c in subject.cases if f"\ndef {c['rule']}(" in emitted.text]
+        framework = Framework.of(target, Path(folder), runner)
+        if absent := framework.missing:
+            return Matrix(target, (), (), (), absent)
+        modules = framework.modules(given)
         # NumPy has no derivatives with which plain code could be compared
-        ways = ("rule",) if target == "numpy" else subject.ways
-        yield {"path": str(path), "rules": rules, "ways": ways}
+        ways = ("rule",) if target == "numpy" else ways
+        for _, members in groupby(features, lambda feature: feature.group):
+            cells += _Group(framework, ways, tuple(members), modules).run(kept)
+    rules = tuple(dict.fromkeys(c["rule"] for m in modules for c in m["cases"]))
+    return Matrix(target, tuple(f.name for f in features), rules, tuple(cells))
 
 
 _COARSE = "half precision has too few digits for this call, in plain code as well"
@@ -166,9 +142,8 @@ class _Group:
     """The features of one process, by which all rules are taken; ``done`` has what came
     out."""
 
-    target: str
-    runner: Path
-    place: Path
+    framework: Framework
+    ways: tuple[str, ...]
     features: tuple[Feature, ...]
     modules: list[Case]
     done: dict[Key, Line] = field(default_factory=dict)
@@ -180,20 +155,18 @@ class _Group:
         for _ in range(LIVES):
             if not (left := self._remaining()):
                 break
-            job = {
-                "kind": "conformance",
-                "modules": self.modules,
-                "features": [asdict(feature) for feature in self.features],
-                "left": left,
-            }
-            reason = runners.run(self.runner, job, self.place, CELL_SECONDS, self._hear)
+            reason = self.framework.do(
+                *("conformance", self.modules, self._hear, CELL_SECONDS),
+                features=[asdict(feature) for feature in self.features],
+                left=left,
+            )
             for line in self.done.values():
                 if line["state"] == "started":
                     line.update(state="error", message=reason or "the process ended")
         if kept is not None:
             self._keep(kept)
         for module in self.modules:
-            for case in module["rules"]:
+            for case in module["cases"]:
                 for feature in self.features:
                     yield self._cell(module, case, feature)
 
@@ -204,8 +177,8 @@ class _Group:
         return [
             key
             for module in self.modules
-            for way in module["ways"]  # what plain code leaves behind harms no rule
-            for case in module["rules"]
+            for way in self.ways  # what plain code leaves behind harms no rule
+            for case in module["cases"]
             for feature in self.features
             if applies(feature, case)
             and (key := _key(module, case, way, feature)) not in self.done
@@ -227,8 +200,7 @@ class _Group:
             for way in ("rule", "plain")
         )
         cell = Cell(case["rule"], feature.name, line["state"], line["message"])
-        ways = module["ways"]
-        if len(ways) == 1 or (ways == DOUBTED and cell.state == "ok"):
+        if len(self.ways) == 1 or (self.ways == DOUBTED and cell.state == "ok"):
             return cell
         cell = replace(cell, plain=plain["state"], plain_message=plain["message"])
         if feature.half and cell.state == cell.plain == "wrong":
@@ -251,14 +223,14 @@ class _Group:
 
     def _name(self, module: Case) -> str:
         """All that a cell rests on, but for the place of the module."""
-        package = runners.FRAMEWORKS[self.target][0]
+        package = FRAMEWORKS[self.framework.target][0]
         names = metadata.packages_distributions().get(package, [package])
         rests = {
             "python": [sys.version, platform.machine()],
             "framework": [f"{n} {metadata.version(n)}" for n in sorted({*names})],
             "features": [asdict(feature) for feature in self.features],
             "text": Path(module["path"]).read_text("utf-8"),
-            "rules": [module["rules"], module["ways"]],
+            "rules": [module["cases"], self.ways],
         }
         return json.dumps(rests, sort_keys=True)
 

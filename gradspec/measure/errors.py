@@ -22,18 +22,18 @@ import numpy as np
 
 from gradspec.ir.expr import Apply, Expr
 from gradspec.ir.walk import expand, nodes
-from gradspec.measure.quantities import (
+from gradspec.measure.formats import (
     HALF,
     Array,
     largest,
     least_normal,
     rounded,
-    unit,
+    units,
 )
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.accuracy_model import GOOD
 from gradspec.stabilise.arithmetic_model import Machine
-from gradspec.symbolic.truth import FORMATS, STEPS, Condition
+from gradspec.symbolic.truth import STEPS, Condition
 
 SHOWN = 5
 
@@ -194,13 +194,6 @@ def tolerances(
         for number, place in enumerate(asked.tolist()):
             found[place] = condition.tolerance(number)
     return found
-
-
-def units(value: Array, dtype: str) -> Array:
-    """The unit in the last place of each value, at least that of the least normal
-    number."""
-    found = unit(value, np.zeros(len(value)), dtype)
-    return np.where(np.isnan(found), 2.0 ** FORMATS[dtype].least, found)
 
 
 def _in_double(

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gradspec.ir.rule import Kind, Rule
-from gradspec.measure.quantities import (
+from gradspec.measure.formats import (
     HALF,
     Array,
     every,

@@ -8,7 +8,6 @@ the processes that it has started.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import runpy
@@ -21,29 +20,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
-
-FRAMEWORKS = {
-    "numpy": ("numpy", "pip install numpy scipy"),
-    "torch": ("torch", "pip install torch"),
-    "tf": ("tensorflow", "pip install tensorflow-cpu"),
-    "jax": ("jax", "pip install jax"),
-}
-"""By target, the package that its modules import, and the way to install it."""
-
-
-def runner_of(target: str) -> Path:
-    """The script that runs a target's modules."""
-    return Path(__file__).parent / "frameworks" / f"on_{target}.py"
-
-
-def missing(target: str, runner: Path) -> str:
-    """The reason why a target cannot be run; none if it can."""
-    if target not in FRAMEWORKS or not runner.exists():
-        return f"{target} has no runner"
-    framework, install = FRAMEWORKS[target]
-    if importlib.util.find_spec(framework) is None:
-        return f"{framework} is not installed ({install})"
-    return ""
 
 
 def run(

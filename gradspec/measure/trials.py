@@ -1,36 +1,19 @@
-"""Running trials: emitted modules into a temporary folder, a child process per
-target."""
+"""Trials: emitted modules against the truth, a process for each framework, and targets
+against one another."""
 
 from __future__ import annotations
 
 import math
-import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gradspec.diagnostics import Outcome
-from gradspec.driver import cache
-from gradspec.driver.cache import FileResult, put
-from gradspec.driver.discover import Entry, read_entry
-from gradspec.driver.run import gather_outcomes, run_within_budget
-from gradspec.ir.plain import use_shelf
-from gradspec.measure import runners
+from gradspec.driver.cache import FileResult
 from gradspec.measure.features import TRIALS
+from gradspec.measure.jobs import Case, Framework, Subject, subjects
 from gradspec.options import Options
-from gradspec.source import Source
-
-if TYPE_CHECKING:
-    from gradspec.ir.rule import Rule
-
-LONGEST_SECONDS = 3600.0
-"""Time limit of a rule's trial."""
-
-Case = dict[str, Any]
-"""The job of a rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +48,7 @@ def run(
     progress: Callable[[str], None],
 ) -> tuple[TrialReport, ...]:
     """Try every rule of the compiled files on every target of the options."""
-    given = tuple(zip(results, cases, strict=True))
+    given = subjects(results, cases)
     reports, values = [], {}
     with tempfile.TemporaryDirectory(prefix="gradspec-") as folder:
         for target in options.targets:
@@ -75,85 +58,21 @@ def run(
     return (*reports, *_agreement(values))
 
 
-def _functions(text: str) -> list[str]:
-    return re.findall(r"^def (\w+)\(", text, re.MULTILINE)
-
-
-def cases_of(
-    options: Options, is_suite: bool, entry: Entry
-) -> Outcome[tuple[Case, ...]]:
-    """The jobs of the rules of a file that has been compiled: of a trial, or of the
-    conformance suite."""
-    source = read_entry(entry).value
-    if source is None:
-        return Outcome(())
-    with use_shelf(cache.rules()):
-        return cases(source, entry.root, options, is_suite)
-
-
-def cases(
-    source: Source, root: str, options: Options, is_suite: bool
-) -> Outcome[tuple[Case, ...]]:
-    """The jobs of the rules of a text that are emitted: a rule with axes may be checked
-    only.
-    """
-    from gradspec.driver.load import load
-    from gradspec.ir.rule import Chosen
-    from gradspec.measure.cases import conformance_case, trial_case
-    from gradspec.pipeline import check_module
-    from gradspec.plan.gradients import is_linear
-    from gradspec.plan.planning import plan_module
-
-    module = load(source, root).module
-    checked = check_module(module, options)[0] if module else ()
-    written = tuple(Chosen(judged, judged.rule) for judged in checked)
-    linear = {p.name: is_linear(p) for p in plan_module(source, written).rules}
-    make = conformance_case if is_suite else trial_case
-
-    def jobs(rule: Rule) -> tuple[Case, ...]:
-        found = make(rule, linear[rule.name])
-        return () if found is None else (found,)
-
-    rules = (one.rule for one in checked if one.rule.name in linear)
-    found = gather_outcomes(
-        run_within_budget(r, "trying", options, partial(jobs, r)) for r in rules
-    )
-    return Outcome(sum(found.value or (), ()), found.diagnostics)
-
-
 def _one_target(
-    folder: Path, target: str, given: Iterable[tuple[FileResult, Iterable[Case]]]
+    folder: Path, target: str, given: tuple[Subject, ...]
 ) -> tuple[TrialReport, dict[tuple[str, str], Any]]:
-    script = runners.runner_of(target)
-    if absent := runners.missing(target, script):
+    framework = Framework.of(target, folder)
+    if absent := framework.missing:
         return TrialReport(target, 0, 0, (), absent), {}
     found: list[dict[str, Any]] = []
-    job = {
-        "kind": "trial",
-        "modules": list(_modules(folder / target, target, given)),
-        "features": [asdict(feature) for feature in TRIALS[target]],
-    }
-    place = folder / f"{target}.job"
-    fault = runners.run(script, job, place, LONGEST_SECONDS, found.append)
+    modules = framework.modules(given)
+    features = [asdict(feature) for feature in TRIALS[target]]
+    fault = framework.do("trial", modules, found.append, features=features)
     report, values = _read(target, found)
     if fault:
         failure = Failure(target, "", "", "the trial itself", "", fault)
         report = replace(report, failures=(*report.failures, failure))
     return report, values
-
-
-def _modules(
-    folder: Path, target: str, given: Iterable[tuple[FileResult, Iterable[Case]]]
-) -> Iterator[dict[str, Any]]:
-    for result, cases in given:
-        for module in result.modules:
-            if module.target == target:
-                names = _functions(module.text)
-                yield {
-                    "display": result.display,
-                    "path": str(put(folder, module)),
-                    "rules": [case for case in cases if case["rule"] in names],
-                }
 
 
 def _read(

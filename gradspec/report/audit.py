@@ -22,9 +22,8 @@ from gradspec.report.streams import align_columns, style_cells
 
 if TYPE_CHECKING:
     from gradspec.ir.rule import Chosen
-    from gradspec.measure.audits import TargetAudit
+    from gradspec.measure.audits import Finding, TargetAudit
     from gradspec.measure.errors import Measure, Spot
-    from gradspec.measure.truths import Finding
     from gradspec.stabilise.choice import Candidate, Tried
 
 FORMAT_VERSION = 2

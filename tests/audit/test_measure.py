@@ -17,7 +17,7 @@ from gradspec.measure.errors import (
     units,
     worse,
 )
-from gradspec.measure.quantities import largest
+from gradspec.measure.formats import largest
 from gradspec.primitives.lookup import formula
 from gradspec.stabilise import sampling
 from gradspec.stabilise.accuracy_model import GOOD, Trial

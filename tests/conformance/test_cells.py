@@ -5,6 +5,7 @@ feature that goes the way of another is run there alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -12,7 +13,7 @@ import pytest
 
 from gradspec.measure import conformance
 from gradspec.measure.features import FEATURES as OF_RULES
-from gradspec.measure.runners import FRAMEWORKS
+from gradspec.measure.jobs import FRAMEWORKS, Subject
 from gradspec.options import Options
 from tests.conformance.features import FEATURES, RUNNERS
 from tests.contract.cells import changed
@@ -64,12 +65,12 @@ SLOW = {
 
 
 @cache
-def _markers(target: str) -> conformance.Subject:
+def _markers(target: str) -> Subject:
     return conformance.markers(Options((target,)))
 
 
 def _run(
-    target: str, names: set[str], *given: conformance.Subject
+    target: str, names: set[str], given: Sequence[Subject], ways: tuple[str, ...]
 ) -> conformance.Matrix:
     """The matrix of some features, of one process."""
     pytest.importorskip(FRAMEWORKS[target][0])
@@ -77,21 +78,23 @@ def _run(
         replace(f, group="all") for f in FEATURES[target] if f.name in names
     )
     assert len(features) == len(names)
-    return conformance.matrix(target, given, features, runner=RUNNERS[target])
+    return conformance.matrix(
+        target, tuple(given), features, ways, runner=RUNNERS[target]
+    )
 
 
-def _subject(target: str, *rules: str, ways: tuple[str, ...]) -> conformance.Subject:
+def _subject(target: str, *rules: str) -> Subject:
     given = _markers(target)
     cases = tuple(c for c in given.cases if c["rule"].removesuffix("_marker") in rules)
-    return replace(given, cases=cases, ways=ways)
+    return replace(given, cases=cases)
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("target", FEATURES)
 def test_cells(target: str) -> None:
     quick = {f.name for f in FEATURES[target] if f.group in QUICK}
-    given = _subject(target, "pair", ways=conformance.DOUBTED)
-    matrix = _run(target, quick | {*SLOW[target]}, given)
+    given = _subject(target, "pair")
+    matrix = _run(target, quick | {*SLOW[target]}, [given], conformance.DOUBTED)
     found = changed(matrix)
     assert not found, told(found)
 
@@ -102,8 +105,9 @@ def test_features_of_rules(target: str) -> None:
     """A rule with axes and a surrogate; plain code beside them has the derivatives of the
     forward expression, to third order."""
     eager = [f for f in OF_RULES[target] if f.group == "eager"]
-    given = _subject(target, "axis", "surrogate", ways=conformance.EVERY)
-    matrix = _run(target, {f.name for f in eager if not f.exact}, given)
+    given = _subject(target, "axis", "surrogate")
+    names = {f.name for f in eager if not f.exact}
+    matrix = _run(target, names, [given], conformance.EVERY)
     found = changed(matrix)
     assert not found, told(found)
     whole = {f.name for f in eager if f.order == 3 or f.name == "values"}
@@ -202,7 +206,7 @@ def test_faults_show(target: str) -> None:
     """The emitted text is spoiled behind the compiler's back."""
     broken = []
     for rule, text, other, _ in FAULTS[target].values():
-        given = _subject(target, rule.removesuffix("_marker"), ways=("rule",))
+        given = _subject(target, rule.removesuffix("_marker"))
         module = given.modules[target]
         own = f"class _{rule.title().replace('_', '')}("
         start = max(module.text.find(own), 0)
@@ -211,7 +215,7 @@ def test_faults_show(target: str) -> None:
         spoiled = f"{head}{rest.replace(text, other, 1)}\n_FIRST: dict = {{}}\n"
         broken.append(replace(given, modules={target: replace(module, text=spoiled)}))
     names = set().union(*(shown for *_, shown in FAULTS[target].values()))
-    matrix = _run(target, names, *broken)
+    matrix = _run(target, names, broken, ("rule",))
     count = len(matrix.features)
     for place, (fault, (*_, shown)) in enumerate(FAULTS[target].items()):
         cells = matrix.cells[place * count : (place + 1) * count]

@@ -14,10 +14,10 @@ import pytest
 
 from gradspec.driver.cache import Shelf
 from gradspec.driver.run import compile_source
-from gradspec.measure import conformance
+from gradspec.measure import conformance, jobs
 from gradspec.measure.features import FEATURES as OF_RULES
 from gradspec.measure.features import Feature
-from gradspec.measure.runners import runner_of
+from gradspec.measure.jobs import Subject, script_of
 from gradspec.options import Options
 from gradspec.source import Source
 from tests.conformance.features import FEATURES
@@ -25,7 +25,7 @@ from tests.conformance.features import FEATURES
 
 @pytest.mark.parametrize("target", FEATURES)
 def test_every_feature_has_its_function(target: str) -> None:
-    own = runner_of(target)
+    own = script_of(target)
     files = [own, own.with_name("shared.py"), *Path(__file__).parent.glob("*.py")]
     texts = [p.read_text("utf-8") for p in files]
     written = set(re.findall(r'"([^"\n]+)"', "\n".join(texts)))
@@ -35,19 +35,22 @@ def test_every_feature_has_its_function(target: str) -> None:
 
 
 @cache
-def _markers(target: str) -> conformance.Subject:
+def _markers(target: str) -> Subject:
     return conformance.markers(Options((target,)))
 
 
 def _matrix(
-    target: str, wanted: tuple[str, ...], given: conformance.Subject
+    target: str,
+    wanted: tuple[str, ...],
+    given: Subject,
+    ways: tuple[str, ...] = conformance.EVERY,
 ) -> conformance.Matrix:
     features = tuple(f for f in OF_RULES[target] if f.name in wanted)
     assert len(features) == len(wanted)
-    return conformance.matrix(target, (given,), features)
+    return conformance.matrix(target, (given,), features, ways)
 
 
-def _of(given: conformance.Subject, target: str, text: str) -> conformance.Subject:
+def _of(given: Subject, target: str, text: str) -> Subject:
     return replace(given, modules={target: replace(given.modules[target], text=text)})
 
 
@@ -110,8 +113,8 @@ def test_what_is_lost_shows() -> None:
         "static_marker": ["ok", "wrong"],
     }
     cases = tuple(c for c in given.cases if c["rule"] in states)
-    broken = replace(_of(given, "jax", lost), cases=cases, ways=("rule",))
-    cells = _matrix("jax", ("grad", "grad of grad"), broken).cells
+    broken = replace(_of(given, "jax", lost), cases=cases)
+    cells = _matrix("jax", ("grad", "grad of grad"), broken, ("rule",)).cells
     for rule, wanted in states.items():
         assert [cell.state for cell in cells if cell.rule == rule] == wanted, rule
     messages = {cell.rule: cell.message for cell in cells}
@@ -151,22 +154,22 @@ def test_what_was_ok_is_kept_while_nothing_changes(
     cases = tuple(c for c in given.cases if c["rule"] == "nonlinear_marker")
     given, features = replace(given, cases=cases), OF_RULES["numpy"]
     before = Shelf(tmp_path / "kept")
-    first = conformance.matrix("numpy", (given,), features, before)
+    first = conformance.matrix("numpy", (given,), features, kept=before)
     assert {c.state for c in first.cells} == {"ok", "none"}
     (entry,) = (tmp_path / "kept").iterdir()
     kept = entry.read_bytes()
     run: list[object] = []
-    child = conformance.runners.run
+    child = jobs.runners.run
     spy = lambda *a: run.append(a) or child(*a)  # noqa: E731
-    monkeypatch.setattr(conformance.runners, "run", spy)
-    assert conformance.matrix("numpy", (given,), features, before) == first
+    monkeypatch.setattr(jobs.runners, "run", spy)
+    assert conformance.matrix("numpy", (given,), features, kept=before) == first
     assert not run
     entry.write_bytes(kept.replace(b'"rule"', b'"rude"'))
-    assert conformance.matrix("numpy", (given,), features, before) == first
+    assert conformance.matrix("numpy", (given,), features, kept=before) == first
     assert run and entry.read_bytes() == kept
     other = given.modules["numpy"].text + "\n\nraise ValueError('dead')\n"
     broken = _of(given, "numpy", other)
-    third = conformance.matrix("numpy", (broken,), features, before)
+    third = conformance.matrix("numpy", (broken,), features, kept=before)
     assert {c.state for c in third.cells} == {"error", "none"}
 
 
@@ -185,8 +188,9 @@ def test_a_rule_that_takes_no_gradient_has_none_to_lose() -> None:
     source = Source("f.grad", "rule scaled(n: int) -> y:\n    y = 2.5 * n\n")
     result, _ = compile_source(source, "f.grad", Options(("numpy",)))
     (module,) = result.modules
-    cases = conformance.cases(source, ".", Options(("numpy",)), True).value or ()
-    given = conformance.Subject({"numpy": module}, cases, conformance.DOUBTED)
-    matrix = conformance.matrix("numpy", (given,), OF_RULES["numpy"])
+    cases = jobs.cases(source, ".", Options(("numpy",)), True).value or ()
+    given = Subject("f.grad", {"numpy": module}, cases)
+    ways = conformance.DOUBTED
+    matrix = conformance.matrix("numpy", (given,), OF_RULES["numpy"], ways)
     assert matrix.rules == ("scaled",)
     assert {(c.state, c.failed) for c in matrix.cells} == {("none", False)}

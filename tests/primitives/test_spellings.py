@@ -19,7 +19,8 @@ from gradspec.derive.indexed import complete
 from gradspec.driver.cache import import_module
 from gradspec.ir.expr import Apply, Ref
 from gradspec.ir.rule import Rule
-from gradspec.measure.errors import Truth, errors, units
+from gradspec.measure.errors import Truth, errors
+from gradspec.measure.formats import units
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Infix, Prefix, Primitive, Runtime, Template
 from gradspec.targets.emitting import emit

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gradspec.measure.runners import FRAMEWORKS
+from gradspec.measure.jobs import FRAMEWORKS
 
 HERE = Path(__file__).parent
 TARGETS = HERE.parent / "targets"

@@ -1,7 +1,7 @@
 """Audits: the quantities of emitted functions at many points, beside those of the
 framework's own functions and of the formulas as written.
 
-For each case a file ``<key>.npz`` is written: one float64 array for each side (the
+For each case a file is written: one float64 array for each side (the
 emitted function, the framework's own, the formula as written) and quantity, named
 ``side/key``.
 """
@@ -98,16 +98,18 @@ class Library:
 def work(job: Case, setting: type[Setting], _features: object) -> None:
     """Measure every case of the job."""
     np.seterr(all="ignore")
-    for case in job["cases"]:
-        arrays, faults = _case(setting, import_file(case["module"]), case)
-        np.savez(Path(job["folder"], f"{case['key']}.npz"), **arrays)
-        jobs.report({"key": case["key"], "faults": faults})
+    for own in job["modules"]:
+        module = import_file(own["path"])
+        for case in own["cases"]:
+            arrays, faults = _case(setting, module, case)
+            np.savez(Path(job["folder"], f"{Path(case['place']).name}.npz"), **arrays)
+            jobs.report({"place": case["place"], "faults": faults})
 
 
 def _case(
     setting: type[Setting], module: ModuleType, case: Case
 ) -> tuple[Arrays, dict[str, str]]:
-    table = np.load(case["points"])
+    table = np.load(f"{case['place']}.points.npy")
     arrays: Arrays = {}
     faults: dict[str, str] = {}
     for side, function in _sides(setting, module, case).items():

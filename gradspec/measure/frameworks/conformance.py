@@ -32,7 +32,7 @@ DOUBLE = 1e-9
 def work(job: Case, setting: Any, register: Mapping[str, Run]) -> None:
     """Every cell of the job that is left."""
     features = {feature["name"]: feature for feature in job["features"]}
-    cases = {(m["path"], c["rule"]): c for m in job["modules"] for c in m["rules"]}
+    cases = {(m["path"], c["rule"]): c for m in job["modules"] for c in m["cases"]}
 
     def build(load: Any, path: str, case: Case) -> Any:
         return setting(load(path), case)

@@ -38,7 +38,7 @@ def work(job: Case, setting: Any, register: Mapping[str, Run]) -> None:
     features = [Feature(**data) for data in job["features"]]
     for module_job in job["modules"]:
         module = import_file(module_job["path"])
-        for case in module_job["rules"]:
+        for case in module_job["cases"]:
             trial = _Trial(module, case, features, register, setting)
             for call in case["calls"]:
                 trial.call({**case, **call, "way": "rule"})
