@@ -31,7 +31,7 @@ from benchmarks.random_rules import Input, drawn
 from gradspec.derive.indexed import complete
 from gradspec.driver.cache import import_module
 from gradspec.ir.expr import show
-from gradspec.ir.rule import Chosen, Judged, Output, Rule, Status, Verdict
+from gradspec.ir.rule import Chosen, Complete, Judged, Output, Rule, Status, Verdict
 from gradspec.pipeline import lower_module, read_module
 from gradspec.plan.planning import plan_module
 from gradspec.source import Source
@@ -96,6 +96,13 @@ def all_of(text: str) -> tuple[Rule, ...]:
     return tuple(lowered.value.rules)
 
 
+def _completed(rule: Rule) -> Complete:
+    found = complete(rule)
+    if found.value is None:
+        raise Fault(f"{rule.name}: {[d.headline for d in found.diagnostics]}")
+    return found.value
+
+
 def declared(text: str, rule: Rule) -> str:
     """The rule with its gradients written out, as they are derived."""
 
@@ -104,7 +111,7 @@ def declared(text: str, rule: Rule) -> str:
 
     lines = [
         f"    {left(e.input, e.indices)} = {show(e.value)}\n"
-        for e in complete(rule).backward
+        for e in _completed(rule).backward
         if e.is_derived
     ]
     whole = text + "".join(lines)
@@ -334,7 +341,7 @@ def is_at_border(one: Case, at: Point, upstream: list[torch.Tensor]) -> bool:
 def planned(rules: Iterable[Rule], targets: Iterable[str]) -> list[ModuleType]:
     """A module for each target with the rules as they are derived."""
     chosen = []
-    for rule in map(complete, rules):
+    for rule in map(_completed, rules):
         status = {True: Status.DERIVED, False: Status.NONE}
         verdicts = tuple(Verdict(i.name, status[i.takes_gradient]) for i in rule.inputs)
         chosen.append(Chosen(Judged(rule, verdicts), rule))

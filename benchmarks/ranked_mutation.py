@@ -21,7 +21,7 @@ from gradspec.checks.instances import Instance, Instances
 from gradspec.derive.indexed import complete
 from gradspec.driver.load import load
 from gradspec.ir.expr import Expr
-from gradspec.ir.rule import Origin, Rule, Status
+from gradspec.ir.rule import Complete, Origin, Rule, Status
 from gradspec.ir.unroll import Small, axis_names
 from gradspec.ir.walk import closed_cotangents, expand
 from gradspec.source import Source
@@ -47,17 +47,19 @@ def ranked() -> list[Rule]:
         ).module
         for rule in module.rules if module is not None else ():
             if not rule.is_elementwise:
-                found.append(_declared(complete(rule)))
+                found.append(_declared(rule))
     return found
 
 
-def _declared(rule: Rule) -> Rule:
+def _declared(rule: Rule) -> Complete:
+    made = complete(rule).value
+    assert made is not None, rule.name
     declared = (
         replace(entry, origin=Origin.WRITTEN, span=rule.name_span)
-        for entry in rule.backward
+        for entry in made.backward
         if entry.is_derived
     )
-    return replace(rule.redefine(*declared), examples=())
+    return replace(made.redefine(*declared), examples=())
 
 
 def all_mutants(rules: Sequence[Rule]) -> list[RankedMutant]:

@@ -19,7 +19,7 @@ from gradspec.checks.instances import Instance, Point, elementwise, instances
 from gradspec.derive.indexed import complete
 from gradspec.diagnostics import Diagnostic, Fix, Outcome
 from gradspec.ir.expr import Call, Expr
-from gradspec.ir.rule import Judged, Rule
+from gradspec.ir.rule import Complete, Judged, Rule
 from gradspec.ir.unroll import is_too_large
 from gradspec.ir.walk import nodes, size
 from gradspec.lower.context import Findings
@@ -36,7 +36,7 @@ from gradspec.syntax.parse import parse
 AGAIN = 0.1
 """The budget for proofs of a rule that is changed by a suggestion."""
 
-Check = Callable[[Rule], Outcome[Judged]]
+Check = Callable[[Complete], Outcome[Judged]]
 """A check of a complete rule."""
 
 _WRONG = frozenset(["GS403", "GS432", "GS434"])
@@ -49,7 +49,7 @@ _NEAR = 1e-6  # how near a limit is to the values beside it
 
 
 def check_and_mend(
-    rule: Rule, budget: float = 10.0, defs: tuple[Function, ...] = ()
+    rule: Complete, budget: float = 10.0, defs: tuple[Function, ...] = ()
 ) -> Outcome[Judged]:
     """The checked rule, whose diagnostics suggest only fixes that work. ``budget``: the
     effort of proofs, and of trying fixes; ``defs`` are those that the text of the rule
@@ -132,7 +132,7 @@ def _with_alternative(help: str, rest: str) -> str:
 def _mends(
     rule: Rule,
     found: Diagnostic,
-    changed: Rule | None,
+    changed: Complete | None,
     known: frozenset[str],
     check: Check,
 ) -> bool:
@@ -150,7 +150,7 @@ def _mends(
 # --- the changed rule --------------------------------------------------------------------
 
 
-def _changed_rule(rule: Rule, fix: Fix, defs: tuple[Function, ...]) -> Rule | None:
+def _changed_rule(rule: Rule, fix: Fix, defs: tuple[Function, ...]) -> Complete | None:
     """The rule with one change, complete; None if its text is invalid."""
     start, text = rule.span.start, rule.text
     if not rule.span.start <= fix.span.start <= fix.span.end <= rule.span.end:
@@ -166,7 +166,7 @@ def _changed_rule(rule: Rule, fix: Fix, defs: tuple[Function, ...]) -> Rule | No
     lowered = lower_rule(node, _library(rule, defs), findings)
     if lowered is None or any(d.is_error for d in findings.diagnostics):
         return None
-    return complete(lowered)
+    return complete(lowered).value
 
 
 def _library(rule: Rule, defs: tuple[Function, ...]) -> Library:

@@ -15,7 +15,7 @@ from gradspec.checks.check import check
 from gradspec.derive.indexed import complete
 from gradspec.diagnostics import Diagnostic, Outcome, error, not_ignored, warning
 from gradspec.ir.plain import recall_or_compute
-from gradspec.ir.rule import Chosen, Judged, Rule, Status
+from gradspec.ir.rule import Chosen, Complete, Judged, Rule, Status
 from gradspec.ir.walk import deep
 from gradspec.lower.lowering import lower
 from gradspec.lower.module import Function, LoweredModule
@@ -116,7 +116,10 @@ def _checked_or_stopped(
 def _check_rule(
     rule: Rule, options: Options, defs: tuple[Function, ...]
 ) -> Outcome[Judged]:
-    checked = check_and_mend(complete(rule), _PROOFS * options.budget, defs)
+    completed = complete(rule)
+    if completed.value is None:
+        return Outcome(None, completed.diagnostics)
+    checked = check_and_mend(completed.value, _PROOFS * options.budget, defs)
     found = checked.diagnostics
     if options.order == 2 and checked.value is not None and not checked.failed:
         checked = _with_second(checked.value, options)
@@ -212,7 +215,7 @@ def _recall_or_select(rule: Judged, budget: float) -> Chosen | Shortage:
     return recall_or_compute(rule.rule, stage, bare, work, is_lasting)
 
 
-def _with_holes(rule: Rule) -> Outcome[Judged]:
+def _with_holes(rule: Complete) -> Outcome[Judged]:
     """The check of a changed rule, with the removable singularities that its text
     leaves."""
     outcome = check(rule, AGAIN)

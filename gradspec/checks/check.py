@@ -15,6 +15,7 @@ from gradspec.checks.gradients import Judgement
 from gradspec.checks.instances import Instance, few, instances
 from gradspec.diagnostics import Diagnostic, Outcome, warning
 from gradspec.ir.rule import (
+    Complete,
     Judged,
     Rule,
     Status,
@@ -42,7 +43,7 @@ OF_ELEMENTS: tuple[Callable[[Instance], Iterable[Diagnostic]], ...] = (
 _ELEMENT = re.compile(r"(\w+)\[[\d, ]+\]")
 
 
-def check(rule: Rule, budget: float = 10.0) -> Outcome[Judged]:
+def check(rule: Complete, budget: float = 10.0) -> Outcome[Judged]:
     """The rule with its verdicts and diagnostics. ``budget``: the effort of proofs. A
     refuted rule has its verdicts too; the errors stop it. Fixes are not tried yet
     (``mend``).
@@ -79,7 +80,7 @@ def check(rule: Rule, budget: float = 10.0) -> Outcome[Judged]:
 
 
 def _outcome(
-    rule: Rule, judgements: tuple[Judgement, ...], others: Iterable[Diagnostic]
+    rule: Complete, judgements: tuple[Judgement, ...], others: Iterable[Diagnostic]
 ) -> Outcome[Judged]:
     judged = {one.verdict.input: one.verdict for one in judgements}
     verdicts = tuple(judged.get(v.input, v) for v in _verdicts_by_kind(rule))

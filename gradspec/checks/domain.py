@@ -35,17 +35,6 @@ def shapeless(rule: Rule) -> Iterator[Diagnostic]:
     ):  # else an output, or a gradient, has the shape of inputs
         yield from _typeless(rule, values)
         yield from _countless(rule, values)
-    for variable in rule.inputs:
-        if variable.takes_gradient and rule.cotangent_of(variable) is None:
-            yield error(
-                "GS255",
-                f"d{variable.name} of {rule.name} cannot be derived",
-                rule.source,
-                variable.span,
-                label="it goes through a call of a rule with several outputs whose"
-                " backward is not linear in their upstream gradients",
-                help=f"declare d{variable.name}, or call a rule with one output",
-            )
 
 
 def _typeless(rule: Rule, values: dict[str, Expr]) -> Iterator[Diagnostic]:

@@ -516,7 +516,7 @@ def _with_all_elements(
     if judged.verdict.status is Status.REFUTED:
         return judged
     entry = rule.declared[variable.name]
-    forward = replace(rule, definitions=(*rule.forward, *rule.surrogates))
+    forward = rule.keep((*rule.forward, *rule.surrogates))
     alone = forward.redefine(*rule.backward_locals, entry)
     for gap in known.missed:
         fault = _fault(alone, gap)

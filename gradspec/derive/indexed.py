@@ -37,6 +37,7 @@ from gradspec.derive.simplify import (
     times,
 )
 from gradspec.derive.vjp import cotangents, is_crooked, own_backward
+from gradspec.diagnostics import Diagnostic, Outcome, error
 from gradspec.ir.expr import (
     EXTREMA,
     ONE,
@@ -52,6 +53,7 @@ from gradspec.ir.expr import (
     Select,
 )
 from gradspec.ir.rule import (
+    Complete,
     Definition,
     Input,
     Kind,
@@ -444,24 +446,47 @@ def _variables(rule: Rule) -> dict[str, None]:
 # --- completion -----------------------------------------------------------------------
 
 
-def complete(rule: Rule) -> Rule:
+def complete(rule: Rule) -> Outcome[Complete]:
     """The rule with every cotangent that the author left out derived.
 
     For those of an indexed rule that calls a rule of several outputs whose backward is
-    not linear in the upstream gradients there is no form over indices (GS255).
+    not linear in the upstream gradients there is no form over indices.
     """
-    missing = [i for i in rule.inputs if i.takes_gradient and not rule.cotangent_of(i)]
-    if not missing:
-        return rule
     if rule.is_elementwise:
-        values = cotangents(rule)
-        found = {i.name: derived_cotangent(i, values[i.name]) for i in missing}
-    else:
-        try:
-            found = indexed_cotangents(rule)
-        except Underivable:
-            return rule
-    return rule.redefine(*(found[i.name] for i in missing))
+        return Outcome(complete_scalars(rule))
+    missing = _missing(rule)
+    try:
+        found = indexed_cotangents(rule) if missing else {}
+    except Underivable:
+        return Outcome(
+            None, tuple(_underivable(rule, variable) for variable in missing)
+        )
+    return Outcome(Complete.of(rule, *(found[i.name] for i in missing)))
+
+
+def complete_scalars(rule: Rule) -> Complete:
+    """An elementwise rule with every cotangent: there each can be derived."""
+    missing = _missing(rule)
+    found = cotangents(rule) if missing else {}
+    return Complete.of(rule, *(derived_cotangent(i, found[i.name]) for i in missing))
+
+
+def _missing(rule: Rule) -> tuple[Input, ...]:
+    return tuple(
+        i for i in rule.inputs if i.takes_gradient and not rule.cotangent_of(i)
+    )
+
+
+def _underivable(rule: Rule, variable: Input) -> Diagnostic:
+    return error(
+        "GS255",
+        f"d{variable.name} of {rule.name} cannot be derived",
+        rule.source,
+        variable.span,
+        label="it goes through a call of a rule with several outputs whose backward is"
+        " not linear in their upstream gradients",
+        help=f"declare d{variable.name}, or call a rule with one output",
+    )
 
 
 # --- tangents -------------------------------------------------------------------------

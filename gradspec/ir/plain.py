@@ -30,7 +30,15 @@ _NODES = (
 )
 _PARTS = (
     *(expr.Bound, rule.Shape, rule.Input, rule.Output, rule.Definition),
-    *(rule.Assume, rule.Example, rule.Rule, rule.Verdict, rule.Rewrite, rule.Hole),
+    *(
+        rule.Assume,
+        rule.Example,
+        rule.Rule,
+        rule.Complete,
+        rule.Verdict,
+        rule.Rewrite,
+        rule.Hole,
+    ),
     *(rule.AccuracyLoss, rule.Judged, rule.Chosen, Label, Diagnostic),
     Outcome,
 )

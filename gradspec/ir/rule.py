@@ -1,17 +1,17 @@
 """A typed rule: inputs, outputs, forward and backward, with every name resolved.
 
 A rule is its inputs, its outputs and a tuple of :class:`Definition` values. As lowered it
-has no definition of a cotangent that the user left out; `derive.indexed.complete` adds
-it. A :class:`Judged` rule has verdicts, a :class:`Chosen` one has evaluations, too.
+has no definition of a cotangent that the user left out; a :class:`Complete` one has
+every cotangent, a :class:`Judged` one verdicts on them, a :class:`Chosen` one evaluations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, Self, TypeAlias
 
 from gradspec.ir.expr import Expr
 from gradspec.source import Source, Span
@@ -284,20 +284,47 @@ class Rule(Signature):
         """The cotangent of an input; none if it takes no gradient, or was left out."""
         return next((d for d in self.backward if d.input == variable.name), None)
 
-    def map(self, change: Callable[[Definition], Definition]) -> Rule:
+    def map(self, change: Callable[[Definition], Definition]) -> Self:
         """The rule with every definition changed."""
         return replace(self, definitions=tuple(map(change, self.definitions)))
 
-    def redefine(self, *changed: Definition) -> Rule:
+    def redefine(self, *changed: Definition) -> Self:
         """The rule with these definitions in the place of those of the same role and
         name, and with those that are new."""
         new = {(d.role, d.name): d for d in changed}
         kept = [new.pop((d.role, d.name), d) for d in self.definitions]
         return replace(self, definitions=(*kept, *new.values()))
 
+    def keep(self, definitions: Iterable[Definition]) -> Rule:
+        """The rule with these of its definitions; it may lack cotangents."""
+        return Rule(**{**_fields_of(self), "definitions": tuple(definitions)})
+
     @property
     def text(self) -> str:
         return self.source.slice(self.span)
+
+
+def _fields_of(rule: Rule) -> dict[str, Any]:
+    return {f.name: getattr(rule, f.name) for f in fields(Rule) if f.init}
+
+
+class Complete(Rule):
+    """A rule in which every input that takes a gradient has a cotangent."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        Rule.__post_init__(self)
+        known = {cotangent.input for cotangent in self.backward}
+        wanted = {i.name for i in self.inputs if i.takes_gradient}
+        if not wanted <= known:
+            raise ValueError(f"{self.name} lacks cotangents: {wanted - known}")
+
+    @staticmethod
+    def of(rule: Rule, *derived: Definition) -> Complete:
+        """The rule with the cotangents that it lacks."""
+        given = {**_fields_of(rule), "definitions": (*rule.definitions, *derived)}
+        return Complete(**given)
 
 
 # --- what checking establishes -------------------------------------------------------
@@ -411,7 +438,7 @@ class Judged:
     points at which the text leaves a value undefined.
     """
 
-    rule: Rule
+    rule: Complete
     verdicts: tuple[Verdict, ...]
     second: tuple[Verdict, ...] = ()
     holes: tuple[Hole, ...] = ()
@@ -426,7 +453,7 @@ class Chosen:
     """
 
     judged: Judged
-    rule: Rule
+    rule: Complete
     rewrites: tuple[Rewrite, ...] = ()
     losses: tuple[AccuracyLoss, ...] = ()
     wide: tuple[str, ...] = ()

@@ -29,7 +29,7 @@ from gradspec.driver.load import load
 from gradspec.driver.run import gather_outcomes, run_within_budget
 from gradspec.ir.expr import Ref
 from gradspec.ir.plain import use_shelf
-from gradspec.ir.rule import Judged, Rule
+from gradspec.ir.rule import Complete, Judged, Rule
 from gradspec.ir.unroll import unroll
 from gradspec.ir.walk import names
 from gradspec.options import Options
@@ -81,26 +81,28 @@ def of_file(options: Options, entry: Entry) -> Outcome[tuple[RuleTable, ...]]:
         for rule in loaded.module.rules:
             line, _ = source.position(rule.name_span.start)
             place = f"{entry.display}:{line}"
-            table = partial(_table, place, rule.name, complete(rule), options)
+            completed = complete(rule).value
+            if completed is None:
+                continue
+            table = partial(_table, place, rule.name, completed, options)
             what = "looking at the boundaries of"
             found.append(run_within_budget(rule, what, options, table))
     return gather_outcomes(found)
 
 
-def _table(place: str, name: str, rule: Rule, options: Options) -> RuleTable:
+def _table(place: str, name: str, rule: Complete, options: Options) -> RuleTable:
     return RuleTable(place, name, lines(rule, options))
 
 
-def lines(rule: Rule, options: Options) -> tuple[Line, ...]:
+def lines(rule: Complete, options: Options) -> tuple[Line, ...]:
     """The lines of a complete rule; of one with axes, at two elements an axis."""
     instance = typical(rule)
     if instance is None:
         return ()
     chosen = with_evaluations(Judged(rule, ()), options).rule
-    if not rule.is_elementwise:
-        chosen = unroll(chosen, instance.sizes, instance.integers).rule
+    emitted = unroll(chosen, instance.sizes, instance.integers).rule
     found = typical_breaks(instance, thorough(instance))
-    return _Table(instance, chosen).lines(found)
+    return _Table(instance, emitted).lines(found)
 
 
 class _Table:

@@ -10,13 +10,13 @@ a part in it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from math import fsum, isfinite, isnan
 from typing import Any
 
-from gradspec.derive.indexed import complete
+from gradspec.derive.indexed import complete_scalars
 from gradspec.ir.elements import element, extent, places
 from gradspec.ir.expr import ZERO, Apply, Expr, Ref, const
 from gradspec.ir.rule import (
@@ -102,8 +102,8 @@ class Scalars:
         unrolled = unroll(rule, sizes).rule
         if not rule.is_elementwise:
             kept = (d for d in unrolled.definitions if not _is_derivative(d))
-            unrolled = replace(unrolled, definitions=tuple(kept))
-        derived = complete(unrolled)
+            unrolled = unrolled.keep(kept)
+        derived = complete_scalars(unrolled)
         outputs = tuple(o.name for o in derived.outputs if o.takes_gradient)
         gradients = closed_cotangents(derived).items()
         return Scalars(

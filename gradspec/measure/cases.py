@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -201,8 +200,7 @@ def conformance_case(rule: Rule, linear: bool) -> dict[str, Any] | None:
 def lost(rule: Rule) -> Rule:
     """The rule without its declared backward pass."""
     gone = Role.COTANGENT, Role.SURROGATE
-    kept = (d for d in rule.definitions if d.role not in gone)
-    return replace(rule, definitions=tuple(kept))
+    return rule.keep(d for d in rule.definitions if d.role not in gone)
 
 
 def _to_third(scalars: Scalars, drawn: Drawn, made: dict[str, Any]) -> dict[str, Any]:

@@ -28,7 +28,10 @@ def of_file(options: Options, entry: Entry) -> Outcome[tuple[tuple[str, Witness]
     told: list[tuple[str, Witness]] = []
     found: list[Diagnostic] = []
     for rule in loaded.module.rules:
-        work = partial(witnesses, complete(rule))
+        completed = complete(rule).value
+        if completed is None:
+            continue
+        work = partial(witnesses, completed)
         outcome = run_within_budget(rule, "asking SymPy about", options, work)
         found += outcome.diagnostics
         if outcome.value is not None:

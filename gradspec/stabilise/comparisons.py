@@ -13,7 +13,7 @@ from functools import partial
 from typing import TypeAlias
 
 from gradspec.ir.expr import Apply, Expr, Idx, Reduce, Ref
-from gradspec.ir.rule import Definition, Kind, Role, Rule
+from gradspec.ir.rule import Complete, Definition, Kind, Role, Rule
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import children, names, nodes, with_children
 from gradspec.primitives.lookup import primitive, rows
@@ -30,7 +30,7 @@ _LARGEST = (
 _Axes: TypeAlias = "dict[str, str | int]"
 
 
-def with_comparands(rule: Rule) -> tuple[Rule, tuple[str, ...]]:
+def with_comparands(rule: Complete) -> tuple[Complete, tuple[str, ...]]:
     """The rule with a local for each value that both passes compare; their names."""
     values = {let.name: let for let in rule.forward}
     entries = [e for e in rule.backward if not e.is_override]
@@ -81,7 +81,9 @@ def with_names(expr: Expr, rule: Rule, hidden: tuple[str, ...]) -> Expr:
     return _name_comparands(expr, {}, name_side) if lets else expr
 
 
-def without_names(rule: Rule, hidden: tuple[str, ...], exacts: tuple[str, ...]) -> Rule:
+def without_names(
+    rule: Complete, hidden: tuple[str, ...], exacts: tuple[str, ...]
+) -> Complete:
     """The rule with these locals put in the places of their names."""
     values = {let.name: let for let in rule.forward if let.name in hidden}
     done = map_values(rule, lambda value: inline_lets(value, values, Scope()))

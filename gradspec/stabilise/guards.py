@@ -26,7 +26,7 @@ import numpy as np
 from gradspec.derive.chain import below
 from gradspec.ir.elements import OutOfRange, places
 from gradspec.ir.expr import ZERO, Apply, Expr, Reduce, Select, const
-from gradspec.ir.rule import Definition, Rule
+from gradspec.ir.rule import Complete, Definition, Rule
 from gradspec.ir.tidy import decide, tidy
 from gradspec.ir.walk import children, names, nodes, substitute, with_children
 from gradspec.lower.module import depth
@@ -62,7 +62,7 @@ _Mask: TypeAlias = Any
 """A boolean array over the points, once for every element."""
 
 
-def with_guards(rule: Rule, points: Points | None = None) -> Rule:
+def with_guards(rule: Complete, points: Points | None = None) -> Complete:
     """The rule with excluded values made harmless; ``points`` are those of an
     elementwise rule.
     """

@@ -12,7 +12,7 @@ from gradspec.derive import scopes
 from gradspec.derive.chain import Underivable
 from gradspec.derive.vjp import fill_slopes, vjps
 from gradspec.ir.expr import Apply, Bound, Call, Const, Expr, Idx, Key, Reduce, Ref
-from gradspec.ir.rule import Definition, Input, Output, Rule
+from gradspec.ir.rule import Complete, Definition, Input, Output, Rule
 from gradspec.ir.walk import (
     children,
     expand,
@@ -102,12 +102,12 @@ def signed(expr: Expr, signs: Signs) -> Expr:
     return transform(expr, visit)
 
 
-def map_values(rule: Rule, change: Callable[[Expr], Expr]) -> Rule:
+def map_values(rule: Complete, change: Callable[[Expr], Expr]) -> Complete:
     """``rule`` with all of its values changed."""
     return rule.map(lambda one: replace(one, value=change(one.value)))
 
 
-def without_calls(rule: Rule) -> Rule:
+def without_calls(rule: Complete) -> Complete:
     """Calls of other rules replaced by their values; their declared backward passes are
     in the cotangents already. Where these use a value that stops gradients, it is a
     constant for whoever differentiates them.
@@ -143,7 +143,7 @@ def with_stops(expr: Expr) -> Expr:
     return transform(expr, visit)
 
 
-def without_dead_locals(before: Rule, after: Rule) -> Rule:
+def without_dead_locals(before: Rule, after: Complete) -> Complete:
     """``after`` without locals that only the old forms used; locals that the user left
     unused, or asked to be saved or recomputed, stay.
     """

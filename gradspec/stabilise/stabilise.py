@@ -29,6 +29,7 @@ from gradspec.ir.expr import Apply, Expr, Idx, Reduce, Ref, show
 from gradspec.ir.rule import (
     AccuracyLoss,
     Chosen,
+    Complete,
     Definition,
     Judged,
     Rewrite,
@@ -119,7 +120,7 @@ def stabilise(judged: Judged, effort: Effort | None = None) -> Chosen:
     )
 
 
-def _with_tips(rule: Rule) -> Rule:
+def _with_tips(rule: Complete) -> Complete:
     """The rule with derived gradients that are 0 at tips of norms."""
     values = {let.name: let for let in rule.forward}
     return rule.redefine(
@@ -142,7 +143,7 @@ def as_written(judged: Judged) -> Chosen:
     return Chosen(judged, safe, as_written=True)
 
 
-def _recomputing(rule: Rule, wide: list[str]) -> Rule:
+def _recomputing(rule: Complete, wide: list[str]) -> Complete:
     """Cotangents computed in float64 must not use rounded outputs: outputs are
     recomputed, unless the author saves them.
     """
@@ -157,7 +158,7 @@ class _Stabiliser:
     """Selects value by value, given the selections so far."""
 
     def __init__(
-        self, rule: Rule, original: Rule, effort: Effort, hidden: tuple[str, ...]
+        self, rule: Complete, original: Rule, effort: Effort, hidden: tuple[str, ...]
     ) -> None:
         self._written = self._rule = rule
         self._hidden = hidden
@@ -177,7 +178,7 @@ class _Stabiliser:
         self.losses: list[AccuracyLoss] = []
         self.wide: list[str] = []
 
-    def run(self) -> Rule:
+    def run(self) -> Complete:
         for let in self._written.forward:
             self._settle(Quantity(let.name, let.value, let.indices, let.axes))
         derived = self._derive()

@@ -16,7 +16,7 @@ from gradspec.source import Source
 def _rule(text: str) -> Rule:
     module = load(Source("a.grad", text), ".").module
     assert module is not None
-    return complete(module.rules[0])
+    return complete(module.rules[0]).value
 
 
 def _question(text: str, dtype: str, count: int = 200, order: int = 1) -> Question:

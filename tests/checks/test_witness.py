@@ -26,7 +26,7 @@ def _told(path: Path) -> tuple[int, int]:
     module = parse(Source(path.name, path.read_text("utf-8"))).value
     lowered = module and lower(module, {}).value
     rules = lowered.rules if lowered else ()
-    outcomes = [witnesses(complete(rule)) for rule in rules]
+    outcomes = [witnesses(complete(rule).value) for rule in rules]
     assert [d.notes for o in outcomes for d in o.diagnostics] == []
     return len(rules), sum(bool(o.value) for o in outcomes)
 

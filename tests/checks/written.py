@@ -6,7 +6,7 @@ from textwrap import dedent
 
 from gradspec.derive.indexed import complete
 from gradspec.diagnostics import Outcome
-from gradspec.ir.rule import Judged, Rule, Status
+from gradspec.ir.rule import Complete, Judged, Status
 from gradspec.lower.lowering import lower
 from gradspec.lower.module import LoweredModule
 from gradspec.mend import check_and_mend
@@ -16,9 +16,11 @@ from gradspec.stabilise.stabilise import stabilise
 from gradspec.syntax.parse import parse
 
 
-def written(text: str) -> Rule:
+def written(text: str) -> Complete:
     """The last rule of a text, its missing cotangents derived."""
-    return complete(_lowered(text).rules[-1])
+    rule = complete(_lowered(text).rules[-1]).value
+    assert rule is not None
+    return rule
 
 
 def _lowered(text: str) -> LoweredModule:

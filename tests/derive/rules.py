@@ -9,7 +9,7 @@ from textwrap import dedent
 from gradspec.derive.indexed import complete
 from gradspec.derive.vjp import vjps
 from gradspec.ir.expr import Expr, Ref, show
-from gradspec.ir.rule import Definition, Role, Rule
+from gradspec.ir.rule import Complete, Definition, Role, Rule
 from gradspec.lower.lowering import lower
 from gradspec.primitives.lookup import formula
 from gradspec.source import Source
@@ -33,9 +33,11 @@ def rules(text: str) -> dict[str, Rule]:
     return {rule.name: rule for rule in lowered.value.rules}
 
 
-def completed(text: str) -> Rule:
+def completed(text: str) -> Complete:
     """The last rule of a text, complete."""
-    return complete(list(rules(text).values())[-1])
+    rule = complete(list(rules(text).values())[-1]).value
+    assert rule is not None
+    return rule
 
 
 def derived(text: str) -> dict[str, str]:

@@ -45,7 +45,7 @@ def at_sizes(name: str) -> Iterator[tuple[Rule, Rule]]:
             integers = {"t": rows}
         try:
             written = unroll(rule, extents, integers).rule
-            found = unroll(complete(rule), extents, integers).rule
+            found = unroll(complete(rule).value, extents, integers).rule
         except OutOfRange:
             assert name == "embedding"
             continue
@@ -84,7 +84,7 @@ def test_every_element_is_that_of_the_rule_written_out(name: str) -> None:
 
 @pytest.mark.parametrize("name", RULES)
 def test_completed_rules_are_well_formed(name: str) -> None:
-    rule = complete(ranked(RULES[name]))
+    rule = complete(ranked(RULES[name])).value
     assert verify(rule) == ()
     assert all(rule.cotangent_of(i) for i in rule.inputs if i.takes_gradient)
 
@@ -103,7 +103,7 @@ def derived(name: str) -> dict[str, str]:
     ],
 )
 def test_what_stands_beside_a_conditional_adds_up(value: str, derivative: str) -> None:
-    made = complete(ranked(f"rule f(b: nograd, x) -> y:\n    y = {value}\n"))
+    made = complete(ranked(f"rule f(b: nograd, x) -> y:\n    y = {value}\n")).value
     (entry,) = made.backward
     assert entry.is_derived and show(entry.value) == derivative
 
@@ -144,7 +144,7 @@ def test_what_is_gathered_is_scattered_back() -> None:
 
 
 def test_a_product_is_safe_where_a_factor_is_zero() -> None:
-    found = complete(ranked(RULES["product"]))
+    found = complete(ranked(RULES["product"])).value
     rule = unroll(found, {"n": 3}).rule
     at = {"x[0]": 0, "x[1]": 3, "x[2]": 5, "dy": 1}
     values = closed_cotangents(rule)
@@ -154,7 +154,7 @@ def test_a_product_is_safe_where_a_factor_is_zero() -> None:
 
 @pytest.mark.parametrize(("values", "shares"), [((2, 2, 1), (0.5, 0.5, 0))])
 def test_ties_share_evenly(values: tuple[int, ...], shares: tuple[float, ...]) -> None:
-    found = complete(ranked("rule m(x[n]) -> y[]:\n    y = max(x[j] for j)\n"))
+    found = complete(ranked("rule m(x[n]) -> y[]:\n    y = max(x[j] for j)\n")).value
     rule = unroll(found, {"n": 3}).rule
     at = {f"x[{k}]": v for k, v in enumerate(values)} | {"dy": 1}
     cotangent = closed_cotangents(rule)

@@ -159,13 +159,13 @@ def test_a_ranked_rule_has_a_cotangent_with_indices() -> None:
         """
     )["total"]
     assert rule.backward == ()
-    (entry,) = complete(rule).backward
+    (entry,) = complete(rule).value.backward
     assert (entry.value, entry.indices, entry.is_derived) == (Ref("dy"), ("i",), True)
 
 
 def test_complete_is_idempotent() -> None:
     rule = completed("rule f(x) -> y:\n    y = x * sin(x)\n")
-    assert complete(rule) == rule
+    assert complete(rule).value == rule
 
 
 def test_a_local_used_twice_stays_shared() -> None:

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from gradspec.ir.rule import (
     Chosen,
+    Complete,
     Definition,
     Input,
     Judged,
@@ -13,7 +14,6 @@ from gradspec.ir.rule import (
     Origin,
     Output,
     Role,
-    Rule,
     Shape,
     Status,
     Verdict,
@@ -55,7 +55,7 @@ def rule(
         origin = Origin.OVERRIDE if name in overrides else Origin.DERIVED
         cotangent = Definition(name, Role.COTANGENT, formula(value), origin=origin)
         definitions.append(cotangent)
-    rule = Rule(
+    rule = Complete(
         name="f",
         doc=None,
         inputs=variables,

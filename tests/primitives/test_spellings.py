@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradspec.derive.indexed import complete
+from gradspec.derive.indexed import complete_scalars
 from gradspec.driver.cache import import_module
 from gradspec.ir.expr import Apply, Ref
 from gradspec.ir.rule import Rule
@@ -119,7 +119,7 @@ def _rule(row: Primitive) -> Rule:
     (made,) = lowered(f"{head}\n    out = {floats[0]}\n")
     (let,) = made.forward
     let = replace(let, value=Apply(row.name, tuple(map(Ref, row.params))))
-    return complete(replace(made, definitions=(let,)))
+    return complete_scalars(made.keep((let,)))
 
 
 @cache

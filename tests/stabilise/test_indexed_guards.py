@@ -18,7 +18,7 @@ def _rule(text: str) -> Rule:
     assert parsed.value is not None
     found = lower(parsed.value, {})
     assert found.value is not None, found.diagnostics
-    return complete(found.value.rules[0])
+    return complete(found.value.rules[0]).value
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from gradspec.derive.indexed import indexed_cotangents
 from gradspec.ir.elements import OutOfRange
 from gradspec.ir.expr import Expr
-from gradspec.ir.rule import Judged, Kind, Rule
+from gradspec.ir.rule import Complete, Judged, Kind, Rule
 from gradspec.ir.unroll import axis_names, index_inputs, unroll
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.names import Names
@@ -32,10 +32,10 @@ def test_a_stabilised_rule_is_the_same_function(name: str) -> None:
         _compare(rule, stable, size)
 
 
-def _complete(text: str) -> Rule:
+def _complete(text: str) -> Complete:
     rule = list(rules(text).values())[-1]
     found = indexed_cotangents(rule).values()
-    return rule.redefine(*(d for d in found if d.name not in rule.values))
+    return Complete.of(rule, *(d for d in found if d.name not in rule.values))
 
 
 def _compare(rule: Rule, stable: Rule, size: int) -> None:
