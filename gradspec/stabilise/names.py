@@ -42,6 +42,11 @@ class Quantity:
     is_derived: bool = False
     others: tuple[Expr, ...] = ()
 
+    @property
+    def owner(self) -> str:
+        """The value of the text that it is, or is a part of (`comparisons`)."""
+        return self.name.partition("'")[0]
+
 
 class Names:
     """The values that the names of a rule stand for; a value may use other names.
