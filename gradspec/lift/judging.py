@@ -103,7 +103,10 @@ def survey(text: str) -> Survey:
     if is_too_large(rule):
         return Survey(fault="too many elements")
     found = _Comparing()
-    known = instances(complete(rule))
+    completed = complete(rule)
+    if completed.value is None:
+        return Survey(fault=_first_error(completed.diagnostics))
+    known = instances(completed.value)
     for instance in _looked_at(known):
         found.look_at(instance)
     if not found.compared and not found.differences:
