@@ -95,6 +95,8 @@ def _of_gradient(instance: Instance, found: Break) -> Finding:
         return Finding.FINE
     if not slopes or not (found.value.is_finite or found.kind is Kind.REMOVABLE):
         return Finding.FINE
+    if len(slopes) < len(found.sides):
+        return Finding.FINE  # on one side only the forward could be evaluated
     if found.kind is Kind.END and not _is_closed(found):
         return Finding.FINE
     if found.stated.trend is Trend.UNDEFINED:

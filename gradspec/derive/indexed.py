@@ -35,6 +35,7 @@ from gradspec.derive.simplify import (
     straighten,
     sum_over,
     times,
+    with_known_extrema,
 )
 from gradspec.derive.vjp import cotangents, is_crooked, own_backward
 from gradspec.diagnostics import Diagnostic, Outcome, error
@@ -267,6 +268,9 @@ class Accumulation:
                 ties = self._count(node.bounds, (*where, reached))
                 share = times(above, Apply("div", (ONE, ties)))
                 return guard_by((*where, reached), share)
+            case "norm":
+                share = Apply("div", (node.body, out))
+                return guard_by(where, times(above, share))
             case "logsumexp":
                 weight = Apply("exp", (Apply("sub", (node.body, out)),))
                 return guard_by(where, times(above, weight))
@@ -332,7 +336,7 @@ def indexed_cotangents(rule: Rule) -> dict[str, Definition]:
         at: dict[str, Expr] = {
             b.index: Idx(i) for b, i in zip(target, indices, strict=True)
         }
-        whole = factor_choice(straighten(expr, values.axes))
+        whole = factor_choice(with_known_extrema(straighten(expr, values.axes)))
         whole = inline_values(whole, lifted, values.fresh)
         taken = frozenset((*indices, *_variables(rule)))
         value = shorten_names(_without_shifts(replace_indices(whole, at)), taken)

@@ -332,6 +332,9 @@ class Normal:
                 whole = self._sum(node.bounds, node.body, where)
                 count = self._sum(node.bounds, ONE, where)
                 return self.times(whole, self.power(count, -UNIT))
+            case "norm":
+                squares = self._sum(node.bounds, Apply("square", (node.body,)), where)
+                return self.power(squares, UNIT / 2)
             case "logsumexp":
                 body = Apply("exp", (node.body,))
                 return self.logarithm(self._sum(node.bounds, body, where))

@@ -7,7 +7,7 @@ independent factors become products of sums, and terms share what they have in c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import islice
@@ -219,6 +219,48 @@ def factor_choice(expr: Expr) -> Expr:
         return join_factors(common)
 
     return transform(expr, visit)
+
+
+def with_known_extrema(expr: Expr) -> Expr:
+    """``expr`` with the larger of two values in the place of their maximum, and the
+    smaller in that of their minimum, in branches whose condition says which it is.
+    """
+
+    def visit(node: Expr) -> Expr:
+        if not isinstance(node, Select):
+            return node
+        then = node.then
+        for larger, smaller in _ordered_pairs(node.condition):
+            known = {}
+            for pair in ((larger, smaller), (smaller, larger)):
+                known |= {Apply("max", pair): larger, Apply("min", pair): smaller}
+            then = transform(then, lambda part, k=known: k.get(part, part))
+        if then == node.then:
+            return node
+        return fold(Select(node.condition, _cancelled(then), node.other))
+
+    return transform(expr, visit)
+
+
+def _ordered_pairs(condition: Expr) -> Iterator[tuple[Expr, Expr]]:
+    """The larger and the smaller side of each comparison that must hold."""
+    for conjunct in conjuncts(condition):
+        match conjunct:
+            case Apply(op="gt" | "ge" | "eq", args=(a, b)):
+                yield a, b
+            case Apply(op="lt" | "le", args=(a, b)):
+                yield b, a
+
+
+def _cancelled(expr: Expr) -> Expr:
+    """``expr`` with the factors of its terms merged."""
+    match expr:
+        case Apply(op="add" | "sub", args=args):
+            return fold(Apply(expr.op, tuple(map(_cancelled, args))))
+        case Apply(op="mul" | "div" | "neg"):
+            return join_factors(product(expr))
+        case _:
+            return expr
 
 
 # --- sums over indices ----------------------------------------------------------------

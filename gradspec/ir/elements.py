@@ -239,6 +239,24 @@ def shifted_logsumexp(terms: Terms) -> Expr:
     return fold(Apply("add", (top, log_of_sum(lower))))
 
 
+def root_of_squares(terms: Terms) -> Expr:
+    """As defined; 0 of nothing."""
+    squares: Terms = [(c, fold(Apply("square", (term,)))) for c, term in terms]
+    return fold(Apply("sqrt", (add_up(squares),)))
+
+
+def scaled_norm(terms: Terms) -> Expr:
+    """``norm`` as it is evaluated: divided by the largest element, so that no square
+    overflows or is lost; as defined where that is 0 or infinite."""
+    if not terms:
+        return ZERO
+    top = largest([(c, fold(Apply("abs", (term,)))) for c, term in terms])
+    in_range = Apply("and", (Apply("gt", (top, ZERO)), Apply("lt", (top, _INF))))
+    by = fold(Select(in_range, top, ONE))
+    shares: Terms = [(c, fold(Apply("div", (term, by)))) for c, term in terms]
+    return fold(Apply("mul", (by, root_of_squares(shares))))
+
+
 PLAIN: Mapping[str, Join] = {
     "sum": add_up,
     "mean": average,
@@ -247,10 +265,15 @@ PLAIN: Mapping[str, Join] = {
     "min": smallest,
     "peak": largest,
     "logsumexp": log_of_sum,
+    "norm": root_of_squares,
 }
 """By definition: for derivatives, proofs and exact values."""
 
-EVALUATED: Mapping[str, Join] = {**PLAIN, "logsumexp": shifted_logsumexp}
+EVALUATED: Mapping[str, Join] = {
+    **PLAIN,
+    "logsumexp": shifted_logsumexp,
+    "norm": scaled_norm,
+}
 """As the targets evaluate them: for measurements in floating point."""
 
 

@@ -242,11 +242,11 @@ EXTREMA = frozenset(("max", "min", "peak"))
 
 
 class Reduce(_Node):
-    """``op`` over ``bounds``; op is one of ``sum mean prod max min logsumexp`` or
-    ``peak``.
+    """``op`` over ``bounds``; op is one of ``sum mean prod max min logsumexp``, or one
+    that no rule has written, which we put in to keep numbers in range:
 
-    ``peak`` is the maximum that we put in to keep numbers in range, which no rule has
-    written: of nothing it is -inf, where a maximum may be an error.
+    ``peak`` is a maximum, which of nothing is -inf where a maximum may be an error;
+    ``norm`` is the root of the sum of the squares.
     """
 
     __slots__ = __match_args__ = ("op", "bounds", "body", "where")
@@ -441,6 +441,9 @@ def _reduce(expr: Reduce, known: _Known) -> str:
     over = ", ".join(bound.index for bound in expr.bounds)
     where = "" if expr.where is None else f" if {_within(known[expr.where], _OR)}"
     op = "max" if expr.op == "peak" else expr.op  # as a rule would have it
+    if op == "norm":
+        square = f"{_within(known[expr.body], _ATOM)}**2"
+        return f"sqrt(sum({square} for {over}{where}))"
     return f"{op}({known[expr.body][0]} for {over}{where})"
 
 

@@ -338,7 +338,7 @@ def _functions(operators: Operators) -> frozenset[str]:
     """Names of runtime functions, which an invented name must not shadow."""
     spellings = operators.spellings.values()
     names = {s.name for s in spellings if isinstance(s, Runtime)}
-    return frozenset(names | {"softmax", "log_softmax", "logsumexp"})
+    return frozenset(names | {"softmax", "log_softmax", "logsumexp", "norm"})
 
 
 def _with_residuals(plan: RulePlan, operators: Operators) -> RulePlan:

@@ -65,6 +65,7 @@ _OUTSIDE: Mapping[str, Expr] = {
     "min": INFINITY,
     "logsumexp": LOWEST,
     "peak": LOWEST,
+    "norm": Literal(Fraction(0)),
 }
 """The value that stands for an excluded position."""
 

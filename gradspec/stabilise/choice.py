@@ -37,7 +37,8 @@ _WORTH = 0.25
 
 _SELECT = 3.7  # multiplications of a float32 array (`np.where`, measured)
 _CALL = 10.0
-_LOGSUMEXP = 26.0  # an exponential of each element, and a logarithm
+_REDUCTIONS = {"logsumexp": 26.0, "norm": 16.0}
+"""Of each element: an exponential and a logarithm; its size, a quotient, and a root."""
 
 
 def cost(expr: Expr) -> float:
@@ -55,8 +56,8 @@ def _cost(node: Expr) -> float:
             return _SELECT
         case Call():
             return _CALL
-        case Reduce(op="logsumexp"):
-            return _LOGSUMEXP
+        case Reduce(op=op):
+            return _REDUCTIONS.get(op, 0.0)
         case _:
             return 0.0
 

@@ -34,7 +34,6 @@ from gradspec.primitives.lookup import partial as derivative
 from gradspec.primitives.lookup import primitive, rows
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.names import Names
-from gradspec.stabilise.rewriting import replace_in
 from gradspec.stabilise.sampling import Points, Sample, samples, scalar_sample
 
 _REACH = 4096.0
@@ -229,7 +228,7 @@ class _Guard:
             cured = None if guilty is None else self._cure(guilty, side)
             if guilty is None or cured is None:
                 return branch
-            branch = replace_in(branch, guilty, cured)
+            branch = _with_cure(branch, guilty, cured)
         return branch
 
     def _cure(self, guilty: Apply, side: _Side) -> Expr | None:
@@ -258,6 +257,22 @@ class _Guard:
 
     def _is_finite(self, expr: Expr, side: _Side) -> _Mask:
         return np.isfinite(self._elements.value(expr, side.scope))
+
+
+def _with_cure(expr: Expr, guilty: Expr, cured: Expr) -> Expr:
+    """``expr`` with the cured operation, but for conditions, which keep their values
+    (those of earlier cures among them)."""
+    done: dict[Expr, Expr] = {guilty: cured}
+    for node in nodes(expr):
+        if node not in done:
+            parts = [done[child] for child in children(node)]
+            match node:
+                case Select(condition=condition):
+                    parts[0] = condition
+                case Reduce(where=where) if where is not None:
+                    parts[1] = where
+            done[node] = with_children(node, tuple(parts))
+    return done[expr]
 
 
 def _safe(guilty: Apply, scope: Scope) -> tuple[Expr, ...]:

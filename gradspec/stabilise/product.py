@@ -93,8 +93,6 @@ def product(expr: Expr) -> Product:
             return Product(value)
         case Apply(op="neg", args=(a,)):
             return Product(Fraction(-1)).times(product(a))
-        case Apply(op="mul", args=(Select(), Apply(op="sqrt"))):
-            return Product(above=(expr,))  # a norm times its scale is one thing
         case Apply(op="mul", args=(a, b)):
             return product(a).times(product(b))
         case Apply(op="div", args=(a, b)) if b != Const(Fraction(0)):

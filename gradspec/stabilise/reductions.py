@@ -17,7 +17,7 @@ TOMS 4, 1978) it does not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -48,6 +48,7 @@ from gradspec.stabilise.names import (
     is_same,
     place,
     signs,
+    unify,
     use_names,
     weight,
 )
@@ -490,7 +491,7 @@ def _covariance(
 
 
 def scaled_form(expr: Expr) -> Expr | None:
-    """A norm scaled by its largest element; it is 0 at the vector 0. Also under a root
+    """A norm that no square takes out of range. Also under a root
     with a bound: ``sqrt(max(sum(x[j]**2 for j), c))`` is ``max(norm, sqrt(c))``.
     """
     match expr:
@@ -502,18 +503,34 @@ def scaled_form(expr: Expr) -> Expr | None:
                 root = scaled_form(apply("sqrt", one))
                 if root is not None:
                     return apply("max", root, fold(apply("sqrt", other)))
+    return _norm(expr)
+
+
+def _norm(expr: Expr) -> Reduce | None:
+    """The norm that a root is, of elements along all of its axes."""
     found = norm(expr)
     if found is None:
         return None
     total, part = found
-    largest = Reduce("peak", total.bounds, apply("abs", part), total.where)
-    usable = apply(
-        "and", apply("gt", largest, ZERO), apply("lt", largest, Apply("inf"))
-    )
-    by = Select(usable, largest, ONE)
-    share = apply("pow", apply("div", part, copy_fresh(by)), Const(Fraction(2)))
-    inner = Reduce("sum", total.bounds, share, total.where)
-    return apply("mul", by, apply("sqrt", inner))
+    if not {bound.index for bound in total.bounds} <= {*part.free}:
+        return None
+    return Reduce("norm", total.bounds, part, total.where)
+
+
+def with_norms(expr: Expr, values: Iterable[Expr]) -> Expr:
+    """A gradient with the norms of the forward ``values`` in the places of their roots,
+    so that both passes compute a norm in one way."""
+    every = (node for value in values for node in nodes(value))
+    known = [node for node in every if isinstance(node, Reduce) and node.op == "norm"]
+
+    def visit(node: Expr) -> Expr:
+        root = _norm(node)
+        if root is None:
+            return node
+        is_known = any(unify(one, root, Scope(one.free)) is not None for one in known)
+        return root if is_known else node
+
+    return transform(expr, visit) if known else expr
 
 
 _Step: TypeAlias = Callable[[Expr], Expr | None]

@@ -17,7 +17,7 @@ from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.choice import Choice, Contest, Proposals
 from gradspec.stabilise.explanation import reason
 from gradspec.stabilise.names import Names, Quantity, Scope, inline_lets, place
-from gradspec.stabilise.reductions import IndexedProposals
+from gradspec.stabilise.reductions import IndexedProposals, with_norms
 from gradspec.stabilise.sampling import Points, Sample
 from gradspec.symbolic.limit import Effort
 
@@ -125,6 +125,8 @@ class Selection(ABC):
     def _settle(self, of: Quantity) -> None:
         """Replace a value by its selected form."""
         written = self._start(of.value)
+        if of.is_derived:
+            written = with_norms(written, (let.value for let in self._rule.forward))
         self._put(of, written)
         if of.name in self._original.exacts:
             self.losses += self._losses(of)

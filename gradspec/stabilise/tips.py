@@ -48,10 +48,12 @@ _NO_FACTORS = Product()
 
 
 def norm(expr: Expr) -> tuple[Reduce, Expr] | None:
-    """The sum of squares whose root ``expr`` is, and the squared element; None if it is
-    no such root.
+    """The sum of squares whose root ``expr`` is, or the norm itself, and the element
+    that is squared; None if it is no such root.
     """
     match expr:
+        case Reduce(op="norm", body=body):
+            return expr, body
         case (
             Apply(op="sqrt", args=(Reduce(op="sum") as total,))
             | Apply(op="pow", args=(Reduce(op="sum") as total, Const(value=0.5)))
@@ -124,8 +126,6 @@ def _cone(expr: Expr) -> _Cone | None:
         case Apply(op="pow", args=(a, exponent)):
             found = _cone(a)
             return found and found.power(exponent)
-        case Apply(op="mul", args=(Select(then=a), Apply(op="sqrt"))):
-            return _cone(a)  # a norm times its scale
         case Apply(op="mul", args=(Apply(op="mul", args=(a, b)), c)) if b == c:
             return _cone(apply("mul", a, apply("square", b)))
         case Apply(op="mul", args=(a, b)) if is_positive(a, True):
@@ -136,8 +136,10 @@ def _cone(expr: Expr) -> _Cone | None:
             return _cone(a)  # where the divisor is 0 too, the quotient is not 0
         case Apply(op="add", args=(a, b)):
             return _join(_cone(a), _cone(b))
-        case Reduce(op="sum" | "mean" | "peak" | "max", bounds=bounds, body=body):
-            found = _cone(body)
+        case Reduce(
+            op="sum" | "mean" | "peak" | "max" | "norm" as op, bounds=bounds, body=body
+        ):
+            found = _size(body) if op == "norm" else _cone(body)
             indices = Scope(b.index for b in bounds)
             return found and replace(found, bound=found.bound | indices)
         case _:
@@ -182,9 +184,7 @@ def _order(expr: Expr, cone: _Cone) -> _Order:
         return other.degree, _is_at_least(other.degree, 0, strictly=True)
     match expr:
         case Apply(op="mul" | "div" | "neg" | "square"):
-            found = product(expr)
-            is_whole = expr in found.above  # a norm times its scale
-            return _UNKNOWN if is_whole else _order_of_product(found, cone)
+            return _order_of_product(product(expr), cone)
         case Apply(op="sqrt", args=(a,)):
             degree, vanishes = _order(a, cone)
             return fold(apply("mul", degree, _HALF)), vanishes
@@ -266,13 +266,12 @@ class _Tips:
         """The expression with guards; the ``outer`` factors multiply it."""
         if isinstance(expr, Apply) and expr.op in ("mul", "div"):
             found = product(expr)
-            if expr not in found.above:  # a norm times its scale
-                sides = (tuple(map(self._whole, s)) for s in (found.above, found.below))
-                whole = Product(found.number, *sides)
-                if not expr.free:
-                    return self._in_place(expr, outer.times(whole))
-                made = self._product(found, whole, outer)
-                return expr if made == found else made.expr()
+            sides = (tuple(map(self._whole, s)) for s in (found.above, found.below))
+            whole = Product(found.number, *sides)
+            if not expr.free:
+                return self._in_place(expr, outer.times(whole))
+            made = self._product(found, whole, outer)
+            return expr if made == found else made.expr()
         linear = ("sum", "mean", "add", "sub", "neg", None)  # None: a conditional
         inner = outer if getattr(expr, "op", None) in linear else _NO_FACTORS
         return with_children(expr, tuple(self.run(c, inner) for c in children(expr)))
@@ -280,8 +279,6 @@ class _Tips:
     def _in_place(self, factor: Expr, whole: Product, is_below: bool = False) -> Expr:
         """A product of numbers, whose order was chosen so that it stays in range."""
         match factor:
-            case Apply(op="mul", args=(Select(), Apply(op="sqrt"))):
-                pass  # a norm times its scale
             case Apply(op="mul" | "div" | "neg" | "square" as op, args=(a, *others)):
                 side = is_below != (op == "div")
                 made = (self._in_place(part, whole, side) for part in others)

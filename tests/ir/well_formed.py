@@ -12,7 +12,9 @@ from gradspec.ir.expr import Apply, Call, Expr, Idx, Reduce, Ref, Size
 from gradspec.ir.rule import Role, Rule
 from gradspec.ir.walk import children
 
-REDUCTIONS = frozenset(("sum", "mean", "prod", "max", "min", "logsumexp", "peak"))
+REDUCTIONS = frozenset(
+    ("sum", "mean", "prod", "max", "min", "logsumexp", "norm", "peak")
+)
 
 Ranks = Mapping[str, int]
 Arity = Callable[[str], int | None]

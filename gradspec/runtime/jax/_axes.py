@@ -147,6 +147,18 @@ def batch_sum(x: Array, rank: int) -> Array:
     return jnp.sum(x, tuple(range(x.ndim - rank)))
 
 
+def norm(x: Array, axis: int | tuple[int, ...], keepdims: bool = False) -> Array:
+    """The root of the sum of squares, scaled by the largest element, so that no square
+    overflows or is lost. Its gradient at 0 is 0.
+    """
+    top = jnp.max(jnp.abs(jax.lax.stop_gradient(x)), axis, keepdims=True, initial=0.0)
+    scale = jnp.where((top > 0.0) & (top < jnp.inf), top, 1.0)
+    total = jnp.sum(jnp.square(x / scale), axis, keepdims=True)
+    is_zero = total == 0.0
+    length = scale * jnp.where(is_zero, 0.0, jnp.sqrt(jnp.where(is_zero, 1.0, total)))
+    return length if keepdims else length.squeeze(axis)
+
+
 def cumsum_back(x: Array, axis: int) -> Array:
     """Sums from each position to the end of an axis."""
     return jnp.flip(jnp.cumsum(jnp.flip(x, axis), axis), axis)

@@ -198,6 +198,17 @@ def logsumexp(
     return result if keepdims else result.squeeze(axis=axis)
 
 
+def norm(value: Array, axis: int | tuple[int, ...], keepdims: bool = False) -> Array:
+    """The root of the sum of squares, scaled by the largest element, so that no square
+    overflows or is lost."""
+    top = np.abs(value).max(axis=axis, keepdims=True, initial=0.0)
+    scale = np.where((top > 0.0) & (top < math.inf), top, 1.0).astype(value.dtype)
+    result: Array = scale * np.sqrt(
+        np.square(value / scale).sum(axis=axis, keepdims=True)
+    )
+    return result if keepdims else result.squeeze(axis=axis)
+
+
 def softmax(value: Array, axis: int) -> Array:
     """Exponentials divided by their sum, shifted so that none overflows."""
     shifted: Array = value - value.max(axis=axis, keepdims=True, initial=-np.inf)

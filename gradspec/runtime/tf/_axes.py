@@ -197,6 +197,20 @@ def sum_of_outer(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     return tf.matmul(a, b, transpose_a=True)
 
 
+def norm(x: tf.Tensor, axis: Any, keepdims: bool = False) -> tf.Tensor:
+    """The root of the sum of squares, scaled by the largest element, so that no square
+    overflows or is lost. Its gradient at 0 is 0.
+    """
+    top = tf.reduce_max(tf.abs(tf.stop_gradient(x)), axis, keepdims=True)
+    one = tf.ones_like(top)
+    scale = tf.where((top > 0.0) & (top < one / 0.0), top, one)
+    total = tf.reduce_sum(tf.square(x / scale), axis, keepdims=True)
+    is_zero = total == 0.0
+    root = tf.sqrt(tf.where(is_zero, one, total))
+    length = scale * tf.where(is_zero, tf.zeros_like(root), root)
+    return length if keepdims else tf.squeeze(length, axis)
+
+
 def batch_sum(x: tf.Tensor, core: int) -> tf.Tensor:
     """The sum over all but the last ``core`` axes."""
     if x.shape.rank is None:

@@ -32,6 +32,16 @@ def largest(x: Tensor, axis: int | tuple[int, ...], keepdim: bool = False) -> Te
     return torch.amax(x, axis, keepdim)
 
 
+def norm(x: Tensor, axis: int | tuple[int, ...], keepdim: bool = False) -> Tensor:
+    """The root of the sum of squares, scaled by the largest element, so that no square
+    overflows or is lost. Its gradient at 0 is 0.
+    """
+    top = largest(torch.abs(x.detach()), axis, True)
+    scale = torch.where((top > 0.0) & (top < math.inf), top, 1.0)
+    length = scale * torch.linalg.vector_norm(x / scale, dim=axis, keepdim=True)
+    return length if keepdim else length.squeeze(axis)
+
+
 def positions(size: int, like: Tensor) -> Tensor:
     """0, 1, ... along an axis, on the device of ``like``, or on all devices of a
     DTensor.

@@ -50,6 +50,9 @@ def _operation_text(
 ) -> str:
     texts, page = [part.text for part in parts], scope.page
     match node:
+        case arrays.Reduce(op="norm", axes=axes, keep=keep):
+            keepdims = ", keepdims=True" if keep else ""
+            return f"{page.axes('norm')}({texts[0]}, {places(axes)}{keepdims})"
         case arrays.Reduce():
             return _reduce(node, texts[0])
         case arrays.Expand(axes=axes):

@@ -70,8 +70,8 @@ def _call(
 def _reduce(op: str, arg: Text, axes: tuple[int, ...], keep: bool, page: Page) -> str:
     axis = places(axes)
     keeping = ", keepdims=True" if keep else ""
-    if op == "logsumexp":
-        return f"{page.axes('logsumexp')}({arg.text}, axis={axis}{keeping})"
+    if op in ("logsumexp", "norm"):
+        return f"{page.axes(op)}({arg.text}, axis={axis}{keeping})"
     if op == "peak":  # of nothing, too
         return f"{arg.within(ATOM)}.max(axis={axis}{keeping}, initial=-np.inf)"
     return f"{arg.within(ATOM)}.{op}(axis={axis}{keeping})"

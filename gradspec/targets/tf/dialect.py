@@ -56,6 +56,8 @@ def _call(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> str
     match node:
         case arrays.Reduce(op=op, axes=axes, keep=keep):
             keepdims = ", keepdims=True" if keep else ""
+            if op == "norm":
+                return f"{page.axes('norm')}({texts[0]}, {places(axes)}{keepdims})"
             name = "max" if op == "peak" else op  # which is -inf of nothing here
             return f"tf.reduce_{name}({texts[0]}, {places(axes)}{keepdims})"
         case arrays.Expand(axes=axes):

@@ -62,7 +62,8 @@ def _operation_text(
             return _prod(texts[0], axes, keep)
         case arrays.Reduce(op=op, axes=axes, keep=keep):
             name = _REDUCTIONS.get(op, f"torch.{op}")
-            name = page.axes("largest") if op == "peak" else name
+            if op in ("peak", "norm"):
+                name = page.axes("largest" if op == "peak" else "norm")
             return f"{name}({texts[0]}, {places(axes)}{_keepdim(keep)})"
         case arrays.Expand(axes=axes):
             return with_new_axes(parts[0], axes)
