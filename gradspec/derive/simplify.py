@@ -7,7 +7,7 @@ independent factors become products of sums, and terms share what they have in c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import islice
@@ -159,10 +159,10 @@ def plus(left: Expr, right: Expr) -> Expr:
     if ZERO in (left, right):
         return right if left == ZERO else left
     a, b = product(left), product(right)
-    common = _common(a, b)
+    common = common_factors(a, b)
     if not common.powers and not common.guards:
         return chain.plus(left, right)
-    whole = _sum(_rest(a, common), _rest(b, common))
+    whole = _sum(without_factors(a, common), without_factors(b, common))
     if whole == ZERO:
         return ZERO
     inner = product(whole)
@@ -174,7 +174,7 @@ def plus(left: Expr, right: Expr) -> Expr:
     return join_factors(inner)
 
 
-def _common(a: Product, b: Product) -> Product:
+def common_factors(a: Product, b: Product) -> Product:
     found = Product()
     for factor, power in a.powers.items():
         other = b.powers.get(factor, Fraction(0))
@@ -184,7 +184,7 @@ def _common(a: Product, b: Product) -> Product:
     return found
 
 
-def _rest(whole: Product, common: Product) -> Product:
+def without_factors(whole: Product, common: Product) -> Product:
     rest = Product(whole.number, dict(whole.powers))
     for factor, power in common.powers.items():
         rest.multiply(factor, -power)
@@ -196,71 +196,6 @@ def _sum(a: Product, b: Product) -> Expr:
     if a.powers == b.powers and a.guards == b.guards:
         return join_factors(Product(a.number + b.number, a.powers, a.guards))
     return chain.plus(join_factors(a), join_factors(b))
-
-
-def factor_choice(expr: Expr) -> Expr:
-    """``expr`` with what both branches of a choice have in common outside of it, unless
-    it is one of the values at fixed positions (``... if i == 0 else ...``).
-    """
-
-    def visit(node: Expr) -> Expr:
-        if not isinstance(node, Select) or ZERO in (node.then, node.other):
-            return node
-        compared = node.condition.below
-        fixed = any(isinstance(part, Const) for part in compared)
-        sides = product(node.then), product(node.other)
-        common = _common(*sides)
-        if not common.powers or any(side.guards for side in sides):
-            return node
-        if fixed and all(map(is_index, compared)):
-            return node
-        branches = (join_factors(_rest(side, common)) for side in sides)
-        common.multiply(fold(Select(node.condition, *branches)))
-        return join_factors(common)
-
-    return transform(expr, visit)
-
-
-def with_known_extrema(expr: Expr) -> Expr:
-    """``expr`` with the larger of two values in the place of their maximum, and the
-    smaller in that of their minimum, in branches whose condition says which it is.
-    """
-
-    def visit(node: Expr) -> Expr:
-        if not isinstance(node, Select):
-            return node
-        then = node.then
-        for larger, smaller in _ordered_pairs(node.condition):
-            known = {}
-            for pair in ((larger, smaller), (smaller, larger)):
-                known |= {Apply("max", pair): larger, Apply("min", pair): smaller}
-            then = transform(then, lambda part, k=known: k.get(part, part))
-        if then == node.then:
-            return node
-        return fold(Select(node.condition, _cancelled(then), node.other))
-
-    return transform(expr, visit)
-
-
-def _ordered_pairs(condition: Expr) -> Iterator[tuple[Expr, Expr]]:
-    """The larger and the smaller side of each comparison that must hold."""
-    for conjunct in conjuncts(condition):
-        match conjunct:
-            case Apply(op="gt" | "ge" | "eq", args=(a, b)):
-                yield a, b
-            case Apply(op="lt" | "le", args=(a, b)):
-                yield b, a
-
-
-def _cancelled(expr: Expr) -> Expr:
-    """``expr`` with the factors of its terms merged."""
-    match expr:
-        case Apply(op="add" | "sub", args=args):
-            return fold(Apply(expr.op, tuple(map(_cancelled, args))))
-        case Apply(op="mul" | "div" | "neg"):
-            return join_factors(product(expr))
-        case _:
-            return expr
 
 
 # --- sums over indices ----------------------------------------------------------------
