@@ -28,7 +28,7 @@ import torch
 import gradspec
 from benchmarks.formula import Formula, Value
 from benchmarks.random_rules import Input, drawn
-from gradspec.derive.indexed import complete
+from gradspec.derive.complete import complete
 from gradspec.driver.cache import import_module
 from gradspec.ir.expr import show
 from gradspec.ir.rule import Chosen, Complete, Judged, Output, Rule, Status, Verdict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gradspec.derive.indexed import complete_scalars
+from gradspec.derive.complete import complete_scalars
 from gradspec.driver.load import load
 from gradspec.ir.rule import Complete
 from gradspec.source import Source

@@ -18,7 +18,7 @@ from benchmarks.ranked_mutants import RankedMutant, mutants
 from benchmarks.score import EQUIVALENT, KILLED, SURVIVED
 from gradspec.checks.check import check
 from gradspec.checks.instances import Instance, Instances
-from gradspec.derive.indexed import complete
+from gradspec.derive.complete import complete
 from gradspec.driver.load import load
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Complete, Origin, Rule, Status

@@ -16,7 +16,7 @@ from itertools import combinations
 from gradspec.checks.check import check
 from gradspec.checks.diagnosis.wording import probably
 from gradspec.checks.instances import Instance, Point, elementwise, instances
-from gradspec.derive.indexed import complete
+from gradspec.derive.complete import complete
 from gradspec.diagnostics import Diagnostic, Fix, Outcome
 from gradspec.ir.expr import Call, Expr
 from gradspec.ir.rule import Complete, Judged, Rule

@@ -12,7 +12,7 @@ from functools import partial
 
 from gradspec.checks import second_order
 from gradspec.checks.check import check
-from gradspec.derive.indexed import complete
+from gradspec.derive.complete import complete
 from gradspec.diagnostics import Diagnostic, Outcome, error, not_ignored, warning
 from gradspec.ir.plain import recall_or_compute
 from gradspec.ir.rule import Chosen, Complete, Judged, Rule, Status

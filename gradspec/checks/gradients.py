@@ -34,8 +34,10 @@ from gradspec.derive.indexed import (
     indexed_cotangents,
     same,
 )
+from gradspec.derive.recurrence import is_proved
 from gradspec.diagnostics import Diagnostic, error
 from gradspec.ir.elements import OutOfRange, element, places
+from gradspec.ir.recurrence import states
 from gradspec.ir.rule import (
     Definition,
     Input,
@@ -344,6 +346,8 @@ def derived_cotangents(rule: Rule) -> dict[str, Definition]:
 def is_equal(rule: Rule, entry: Definition) -> bool:
     """True if the declared cotangent equals the derived one for all sizes. (A rule
     without axes has no sizes, and a proof of its own.)"""
+    if states(rule):
+        return is_proved(rule, entry)
     true = None if rule.is_elementwise else derived_cotangents(rule).get(entry.input)
     if true is None:
         return False

@@ -17,6 +17,7 @@ from typing import TypeAlias
 from gradspec.derive.indexed import closed_cotangent
 from gradspec.ir.elements import PLAIN, Expansion, Nested, above_reductions, extent
 from gradspec.ir.expr import Apply, Const, Expr, Idx, Reduce, Ref, Size, const, show
+from gradspec.ir.recurrence import recurrences
 from gradspec.ir.rule import Rule
 from gradspec.ir.tidy import fold
 from gradspec.ir.unroll import Sizes, index_inputs, is_assumed_away
@@ -141,6 +142,9 @@ def _values(rule: Rule) -> Iterator[tuple[Expr, dict[str, str | int]]]:
         yield let.value, dict(zip(let.indices, let.axes, strict=True))
     for one in rule.surrogates:
         yield one.value, dict(zip(one.indices, one.axes, strict=True))
+    for part in recurrences(rule, rule.backward_locals):
+        for let in part.values:
+            yield let.value, dict(zip(let.indices, let.axes, strict=True))
     for entry in rule.declared.values():
         places = {str(place): axis for place, axis in enumerate(entry.axes)}
         yield closed_cotangent(rule, entry), places

@@ -36,8 +36,7 @@ from gradspec.derive.simplify import (
     sum_over,
     times,
 )
-from gradspec.derive.vjp import cotangents, is_crooked, own_backward
-from gradspec.diagnostics import Diagnostic, Outcome, error
+from gradspec.derive.vjp import is_crooked, own_backward
 from gradspec.ir.expr import (
     EXTREMA,
     ONE,
@@ -52,8 +51,8 @@ from gradspec.ir.expr import (
     Ref,
     Select,
 )
+from gradspec.ir.recurrence import states
 from gradspec.ir.rule import (
-    Complete,
     Definition,
     Input,
     Kind,
@@ -390,13 +389,13 @@ def _one_sided(expr: Expr, is_first: bool) -> Expr:
 
 
 def closed_cotangent(rule: Rule, cotangent: Definition) -> Expr:
-    """The value of a cotangent in terms of inputs and upstream gradients, its free
-    indices called ``0``, ``1``, … in order."""
-    fresh = Fresh()
+    """The value of a cotangent in terms of inputs, upstream gradients and states, its
+    free indices called ``0``, ``1``, … in order."""
+    fresh, kept = Fresh(), states(rule)
     values = {
         name: Value(name, one.indices, one.axes, one.value)
         for name, one in rule.values.items()
-        if not one.is_derived and name != cotangent.name
+        if not one.is_derived and name not in kept and name != cotangent.name
     }
     at: dict[str, Expr] = {i: Idx(str(p)) for p, i in enumerate(cotangent.indices)}
     return inline_values(refresh(cotangent.value, at, fresh), values, fresh)
@@ -444,52 +443,6 @@ def _variables(rule: Rule) -> dict[str, None]:
         found |= {variable.name: None, f"d{variable.name}": None}
         found |= {a: None for a in variable.shape.axes if isinstance(a, str)}
     return found | {let.name: None for let in (*rule.forward, *rule.backward_locals)}
-
-
-# --- completion -----------------------------------------------------------------------
-
-
-def complete(rule: Rule) -> Outcome[Complete]:
-    """The rule with every cotangent that the author left out derived.
-
-    For those of an indexed rule that calls a rule of several outputs whose backward is
-    not linear in the upstream gradients there is no form over indices.
-    """
-    if rule.is_elementwise:
-        return Outcome(complete_scalars(rule))
-    missing = _missing(rule)
-    try:
-        found = indexed_cotangents(rule) if missing else {}
-    except Underivable:
-        return Outcome(
-            None, tuple(_underivable(rule, variable) for variable in missing)
-        )
-    return Outcome(Complete.of(rule, *(found[i.name] for i in missing)))
-
-
-def complete_scalars(rule: Rule) -> Complete:
-    """An elementwise rule with every cotangent: there each can be derived."""
-    missing = _missing(rule)
-    found = cotangents(rule) if missing else {}
-    return Complete.of(rule, *(derived_cotangent(i, found[i.name]) for i in missing))
-
-
-def _missing(rule: Rule) -> tuple[Input, ...]:
-    return tuple(
-        i for i in rule.inputs if i.takes_gradient and not rule.cotangent_of(i)
-    )
-
-
-def _underivable(rule: Rule, variable: Input) -> Diagnostic:
-    return error(
-        "GS255",
-        f"d{variable.name} of {rule.name} cannot be derived",
-        rule.source,
-        variable.span,
-        label="it goes through a call of a rule with several outputs whose backward is"
-        " not linear in their upstream gradients",
-        help=f"declare d{variable.name}, or call a rule with one output",
-    )
 
 
 # --- tangents -------------------------------------------------------------------------

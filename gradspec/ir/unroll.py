@@ -31,6 +31,7 @@ from gradspec.ir.elements import (
     places,
 )
 from gradspec.ir.expr import Expr, Idx, Reduce, Ref, Size, const
+from gradspec.ir.recurrence import components
 from gradspec.ir.rule import (
     Assume,
     Definition,
@@ -214,22 +215,40 @@ class _Unrolling:
     def _lets(self, lets: tuple[Definition, ...]) -> tuple[Definition, ...]:
         """An element of a local that uses one that does not exist does not exist."""
         made = []
-        for let in lets:
-            for one in self._each(let):
-                missing = self._missing(one.value)
-                if missing is None:
-                    self.known.add(one.name)
-                    made.append(one)
-                else:
-                    self.causes[one.name] = missing
-                    self.partial.add(let.name)
+        for name, one in self._elements_of(lets):
+            missing = self._missing(one.value)
+            if missing is None:
+                self.known.add(one.name)
+                made.append(one)
+            else:
+                self.causes[one.name] = missing
+                self.partial.add(name)
         return tuple(made)
+
+    def _elements_of(
+        self, lets: tuple[Definition, ...]
+    ) -> Iterator[tuple[str, Definition]]:
+        """The definitions of the elements, each with the name of its value; those of a
+        recurrence in its order."""
+        for part in components(lets, self.rule.assumes):
+            if isinstance(part, Definition):
+                yield from ((part.name, one) for one in self._each(part))
+                continue
+            for let, index in part.elements(self.sizes):
+                env = dict(zip(let.indices, index, strict=True))
+                yield (
+                    let.name,
+                    self._at(let, index, self.expansion.expand(let.value, env)),
+                )
 
     def _each(self, one: Definition) -> Iterator[Definition]:
         """The definitions of its elements."""
         for index, value in self._values(one.value, one.indices, one.axes):
-            name = element(one.name, index)
-            yield replace(one, name=name, value=value, indices=(), axes=())
+            yield self._at(one, index, value)
+
+    def _at(self, one: Definition, index: Index, value: Expr) -> Definition:
+        name = element(one.name, index)
+        return replace(one, name=name, value=value, indices=(), axes=())
 
     def _assume(self, one: Assume) -> Iterator[Assume]:
         """Assumptions without those that hold whatever the data are."""
@@ -247,7 +266,7 @@ class _Unrolling:
         made = [one for entry in self.rule.backward for one in self._each(entry)]
         self.known |= {one.name for one in made if not one.is_derived}
         lets = self._existing(
-            [one for let in self.rule.backward_locals for one in self._each(let)]
+            [one for _, one in self._elements_of(self.rule.backward_locals)]
         )
         self._require(one.value for one in made)
         yield from (*lets, *made)

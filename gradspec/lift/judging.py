@@ -16,7 +16,7 @@ from gradspec.checks.diagnosis.wording import Witness
 from gradspec.checks.evidence import Claim
 from gradspec.checks.instances import Instance, instances
 from gradspec.derive.chain import is_linear
-from gradspec.derive.indexed import complete
+from gradspec.derive.complete import complete
 from gradspec.diagnostics import Diagnostic
 from gradspec.ir.elements import element, places
 from gradspec.ir.rule import Rule, Status

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from gradspec.ir.expr import Expr, Ref
@@ -31,8 +31,13 @@ class Body:
 # --- what is in view -----------------------------------------------------------------
 
 
-def first_scope(made: Declaration, assignments: tuple[Assignment, ...]) -> Scope:
-    """Inputs and upstream gradients; every other name waits for its assignment."""
+def first_scope(
+    made: Declaration,
+    assignments: tuple[Assignment, ...],
+    states: Mapping[str, Variable],
+) -> Scope:
+    """Inputs, upstream gradients and the values of recurrences; every other name waits
+    for its assignment."""
     scope = Scope(sizes=dict(made.sizes))
     for variable in made.variables:
         _hide_gradient(variable, scope)
@@ -46,6 +51,9 @@ def first_scope(made: Declaration, assignments: tuple[Assignment, ...]) -> Scope
     for output in made.outputs:
         if output.takes_gradient:
             _show_upstream(output, scope)
+    for name, state in states.items():
+        scope.variables[name] = state
+        scope.hidden.pop(name, None)
     return scope
 
 
@@ -108,23 +116,27 @@ def input_variable(input: Input) -> Variable:
 # --- assignments ---------------------------------------------------------------------
 
 
-def _hide_from_itself(name: str, scope: Scope) -> None:
-    """Make a name's use in its own definition a recurrence: ``r[i] = r[i - 1] +
-    x[i]``."""
-    if name in scope.hidden and scope.hidden[name].code == "GS208":
-        scope.hidden[name] = Hidden(
+def _hide_from_itself(node: Assignment, body: Body) -> None:
+    """Say of a name that stands in its own definition why it is no recurrence."""
+    name, hidden = node.name, body.cx.scope.hidden
+    if name in hidden and hidden[name].code == "GS208":
+        help = f"give the new value a name of its own, such as `{name}1`"
+        if node.indices:
+            help = (
+                f"give the recurrence a name of its own, `g[t] = … g[t + 1] …`, and"
+                f" write `{name}[t] = g[t]`"
+            )
+        hidden[name] = Hidden(
             "GS208",
-            f"`{name}` is defined by itself: recurrences are not supported",
+            f"`{name}` is defined by itself",
             "its own value is not known here",
-            f"give the new value a name of its own, such as `{name}1`; a running sum is"
-            " a reduction, `sum(x[k] for k if k <= i)`; of another recurrence make one"
-            " step a rule, and run it in the framework",
+            help,
         )
 
 
 def read_assignment(node: Assignment, body: Body) -> None:
     """One assignment, filed where its name says that it belongs."""
-    _hide_from_itself(node.name, body.cx.scope)
+    _hide_from_itself(node, body)
     outputs = {o.name: o for o in body.made.outputs}
     gradients = {f"d{i.name}": i for i in body.made.inputs if i.takes_gradient}
     if node.name in body.made.ambiguous:

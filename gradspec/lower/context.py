@@ -28,6 +28,10 @@ class NameRole(Enum):
     PARAMETER = auto()
 
 
+UNKNOWN = ""
+"""An axis of a value whose definition is not read yet: it says nothing of an index."""
+
+
 @dataclass(frozen=True, slots=True)
 class Variable:
     """A visible name. ``type`` is None where its assignment is at fault: a use of it

@@ -21,7 +21,14 @@ from gradspec.ir.expr import (
 )
 from gradspec.ir.walk import nodes as expr_nodes
 from gradspec.lower.calls import lower_call
-from gradspec.lower.context import Binding, Context, NameRole, Variable, near
+from gradspec.lower.context import (
+    UNKNOWN,
+    Binding,
+    Context,
+    NameRole,
+    Variable,
+    near,
+)
 from gradspec.lower.module import (
     Type,
     Value,
@@ -247,6 +254,8 @@ def _unbound(node: nodes.Name, cx: Context) -> None:
 
 def stand(binding: Binding, axis: str | int, span: Span, cx: Context) -> None:
     """``binding`` stands on ``axis`` here; it must be the same axis everywhere."""
+    if axis == UNKNOWN:
+        return
     if binding.axis is None:
         binding.axis, binding.place = axis, span
     elif binding.axis != axis:
@@ -267,7 +276,7 @@ def _tie(expr: Expr, axis: str | int, cx: Context) -> None:
     """An index with an offset ranges over this axis if it stands nowhere alone."""
     used = [n.name for n in expr_nodes(expr) if isinstance(n, Idx)]
     for binding in cx.scope.indices:
-        if used == [binding.id] and binding.offset_axis is None:
+        if used == [binding.id] and binding.offset_axis is None and axis != UNKNOWN:
             binding.offset_axis = axis
 
 

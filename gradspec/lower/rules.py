@@ -41,6 +41,7 @@ from gradspec.lower.context import (
 from gradspec.lower.expressions import lower_expression, make_bindings, solve
 from gradspec.lower.header import Declaration, declare
 from gradspec.lower.module import LONGEST, Function, FunctionParameter, Library, Type
+from gradspec.lower.states import arrange_states, state_variables
 from gradspec.source import Span
 from gradspec.syntax import nodes
 
@@ -56,14 +57,21 @@ def lower_rule(
     assignments = tuple(
         s for s in node.body if isinstance(s, nodes.Assign | nodes.Override)
     )
-    scope = first_scope(made, assignments)
-    body = Body(Context(scope, library, findings, lower_expression), made)
-    for assignment in assignments:
-        read_assignment(assignment, body)
+
+    def read(states: Mapping[str, Variable], told: Findings | None = None) -> Body:
+        scope = first_scope(made, assignments, states)
+        found = told or Findings(findings.source)
+        body = Body(Context(scope, library, found, lower_expression), made)
+        for assignment in assignments:
+            read_assignment(assignment, body)
+        return body
+
+    body = read(state_variables(made, assignments, read), findings)
     _check_outputs(body)
     check_growth(body)
     definitions = (*body.definitions, *_surrogates(node, body))
     assumes = _assumes(node, body)
+    arrange_states(body, assumes)
     kept = _read_keeps(node, body)
     examples = _examples(node, body)
     if not findings.is_sound:
@@ -141,9 +149,9 @@ def with_spans(rule: Rule) -> Rule:
     """The rule with the ``spans`` of its outputs: the inputs that each depends on as
     written."""
     reach: dict[str, frozenset[str]] = {}
-    for let in rule.forward:
-        used = names(expand(let.value))
-        reach[let.name] = frozenset[str]().union(*(reach.get(n, {n}) for n in used))
+    used = {let.name: names(expand(let.value)) for let in rule.forward}
+    for name in (*used, *used):  # twice: the values of a recurrence use later ones
+        reach[name] = frozenset[str]().union(*(reach.get(n, {n}) for n in used[name]))
 
     def visit(output: Output) -> Output:
         of = reach[output.name]

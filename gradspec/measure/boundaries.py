@@ -21,7 +21,7 @@ from gradspec.checks.boundaries import (
 )
 from gradspec.checks.breaks import Break, Kind, thorough, typical_breaks
 from gradspec.checks.instances import Instance, typical
-from gradspec.derive.indexed import complete
+from gradspec.derive.complete import complete
 from gradspec.diagnostics import Outcome
 from gradspec.driver import cache
 from gradspec.driver.discover import Entry, read_entry

@@ -16,7 +16,7 @@ from itertools import product
 from math import fsum, isfinite, isnan
 from typing import Any
 
-from gradspec.derive.indexed import complete_scalars
+from gradspec.derive.complete import complete_scalars
 from gradspec.ir.elements import element, extent, places
 from gradspec.ir.expr import ZERO, Apply, Expr, Ref, const
 from gradspec.ir.rule import (

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def of_file(options: Options, entry: Entry) -> Outcome[tuple[tuple[str, Witness], ...]]:
     """A witness of each derivative of the rules that can be read, with its file."""
     from gradspec.checks.witness import witnesses
-    from gradspec.derive.indexed import complete
+    from gradspec.derive.complete import complete
     from gradspec.driver.load import load
 
     source = read_entry(entry).value

@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
+from gradspec.ir.recurrence import states
 from gradspec.ir.rule import Chosen, Complete, Judged
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import calls_surrogate
@@ -25,6 +26,7 @@ from gradspec.stabilise.names import (
     without_calls,
     without_dead_locals,
 )
+from gradspec.stabilise.recurrence import cut_open, sewn
 from gradspec.stabilise.scalars import ScalarSelection
 from gradspec.stabilise.tips import with_tips
 from gradspec.symbolic.limit import Effort
@@ -35,6 +37,13 @@ def stabilise(judged: Judged, effort: Effort | None = None) -> Chosen:
     if ``effort`` does not suffice; without one there is no limit. Steps are counted, so
     that the search ends at the same point on any machine.
     """
+    if states(judged.rule):
+        opened = replace(judged, rule=cut_open(judged.rule))
+        return sewn(judged, _selected(opened, effort))
+    return _selected(judged, effort)
+
+
+def _selected(judged: Judged, effort: Effort | None) -> Chosen:
     rule = without_calls(judged.rule)
     named, hidden = with_comparands(rule)
     select = ArraySelection if rule.has_axes else ScalarSelection
@@ -72,6 +81,12 @@ def as_written(judged: Judged) -> Chosen:
     Branches of conditionals are guarded all the same: that changes no value, and keeps
     NaN out of second derivatives.
     """
+    if states(judged.rule):
+        return sewn(judged, _unchanged(replace(judged, rule=cut_open(judged.rule))))
+    return _unchanged(judged)
+
+
+def _unchanged(judged: Judged) -> Chosen:
     rule = map_values(without_calls(judged.rule), tidy)
     sample = sampling.points(rule) if rule.is_elementwise else None
     safe = rule if sample is not None and not len(sample) else with_guards(rule, sample)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradspec.derive.indexed import complete
+from gradspec.derive.complete import complete
 from gradspec.driver.load import load
 from gradspec.ir.rule import Rule
 from gradspec.measure.points import CORE

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gradspec.checks.check import check
-from gradspec.derive.indexed import complete
+from gradspec.derive.complete import complete
 from gradspec.ir.rule import Rule, Status
 from gradspec.lower.lowering import lower
 from gradspec.source import Source

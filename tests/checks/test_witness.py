@@ -8,7 +8,7 @@ import pytest
 
 from gradspec.checks import instances
 from gradspec.checks.witness import witnesses
-from gradspec.derive.indexed import complete
+from gradspec.derive.complete import complete
 from gradspec.ir.expr import ONE, Apply
 from gradspec.lower.lowering import lower
 from gradspec.options import Options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from gradspec.derive.indexed import complete
+from gradspec.derive.complete import complete
 from gradspec.diagnostics import Outcome
 from gradspec.ir.rule import Complete, Judged, Status
 from gradspec.lower.lowering import lower

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from textwrap import dedent
 
-from gradspec.derive.indexed import complete
+from gradspec.derive.complete import complete
 from gradspec.derive.vjp import vjps
 from gradspec.ir.expr import Expr, Ref, show
 from gradspec.ir.rule import Complete, Definition, Role, Rule

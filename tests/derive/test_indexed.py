@@ -8,9 +8,9 @@ from itertools import product
 
 import pytest
 
+from gradspec.derive.complete import complete
 from gradspec.derive.indexed import (
     closed_cotangent,
-    complete,
     indexed_cotangents,
     same,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from gradspec.derive.chain import is_linear
-from gradspec.derive.indexed import complete
+from gradspec.derive.complete import complete
 from gradspec.derive.vjp import cotangents
 from gradspec.ir.expr import Apply, Const, Expr, Ref, Select, apply, const
 from gradspec.ir.rule import Origin

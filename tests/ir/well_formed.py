@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from gradspec.ir.expr import Apply, Call, Expr, Idx, Reduce, Ref, Size
+from gradspec.ir.recurrence import recurrences
 from gradspec.ir.rule import Role, Rule
 from gradspec.ir.walk import children
 
@@ -30,7 +31,8 @@ def verify(rule: Rule, arity: Arity | None = None) -> tuple[str, ...]:
 
 
 def _faults(rule: Rule, arity: Arity | None) -> Iterator[str]:
-    """Each value uses names above it only, each with as many indices as it has axes."""
+    """Each value uses names above it only, or those of its own recurrence, each with as
+    many indices as it has axes."""
     variables = (*rule.inputs, *rule.outputs)
     sizes = {axis for v in variables for axis in v.shape.axes}
 
@@ -41,11 +43,14 @@ def _faults(rule: Rule, arity: Arity | None) -> Iterator[str]:
             yield f"{place}: {fault}"
 
     inputs = {i.name: len(i.shape.axes) for i in rule.inputs}
-    ranks = dict(inputs)
+    ranks, running = dict(inputs), recurrences(rule, rule.forward)
     for let in rule.forward:
         if let.name in ranks:
             yield f"{let.name} is assigned twice"
-        yield from faults(let.value, ranks, let.indices, let.name)
+        own = next((part for part in running if let.name in part.names), None)
+        together = own.values if own else ()
+        seen = {**ranks, **{d.name: len(d.indices) for d in together}}
+        yield from faults(let.value, seen, let.indices, let.name)
         ranks[let.name] = len(let.indices)
     for output in rule.outputs:
         if output.name not in ranks:

@@ -294,17 +294,61 @@ def test_shared_locals_are_not_large() -> None:
     assert faults(body(*lines)) == []
 
 
+def _recurrence(value: str, *others: str) -> str:
+    inputs = ", ".join(("x[n]", *others))
+    return f"rule f({inputs}) -> h[n]:\n    h[t] = {value}\n"
+
+
 @pytest.mark.parametrize(
-    ("text", "is_recurrence"),
+    ("text", "headline"),
     [
-        (ranked("r[i] = r[i - 1] + x[i]", "y[i] = r[i]", "z = 1"), True),
-        ("rule f(x[n]) -> r[n]:\n    r[i] = x[i] + (r[i - 1] if i > 0 else 0)\n", True),
-        (body("y = y + 1"), True),
-        (body("y = a", "a = x"), False),
-        (body("y = x", "g = dx", "dx = dy"), False),
+        (body("y = y + 1"), "`y` is defined by itself"),
+        (body("y = a", "a = x"), "`a` is used before it is assigned"),
+        (body("y = x", "g = dx", "dx = dy"), "`dx` is used before it is assigned"),
+        (
+            "rule f(x[n]) -> y[n]:\n    y[i] = x[i]\n"
+            "    dx[i] = dy[i] + (dx[i + 1] if i < n - 1 else 0)\n",
+            "`dx` is defined by itself",
+        ),
+        (_recurrence("h[t] + x[t]"), "`h` is used in its own definition at a place"),
+        (_recurrence("h[t - 1] + h[t + 1]"), "`h` is used in its own definition"),
+        (_recurrence("x[t] + sum(h[s] for s)"), "`h` is used in its own definition"),
+        (_recurrence("h[t - k]", "k: static int = 2"), "`h` is used in its own"),
+        (
+            "rule f(x[n]) -> (h[n], g[n]):\n    h[t] = x[t] + g[t]\n    g[t] = h[t]\n",
+            "`h` is used in that of `g` at a place that is not earlier",
+        ),
+        (
+            "rule f(x[n]) -> (h[n], g[n]):\n    h[t] = x[t] + g[t - 1]\n"
+            "    g[t] = h[t + 1]\n",
+            "`h` is used in that of `g` at a place that is not earlier",
+        ),
     ],
 )
-def test_a_recurrence_is_called_one(text: str, is_recurrence: bool) -> None:
+def test_a_use_that_is_not_earlier(text: str, headline: str) -> None:
     _, (found, *_) = lowered(text)
     assert found.code == "GS208"
-    assert ("recurrences are not supported" in found.headline) is is_recurrence
+    assert found.headline.startswith(headline)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _recurrence("x[t] + (h[t - 1] if t > 0 else 0)"),
+        _recurrence("x[t] + (h[t + 2] if t < n - 2 else 0)"),
+        _recurrence("x[t] + sum(h[s] * x[t - s] for s if s < t)"),
+        _recurrence("x[t] + (h[t - 1 - 2] if t > 2 else 0)"),
+        "rule f(x[n], k: static int = 2) -> h[n]:\n    assume k > 0\n"
+        "    h[t] = x[t] + (h[t - k] if t >= k else 0)\n",
+        "rule f(x[m, n]) -> h[m, n]:\n"
+        "    h[i, j] = x[i, j] + (h[i - 1, n - 1 - j] if i > 0 else 0)\n",
+        "rule f(x[m, n]) -> h[m, n]:\n"
+        "    h[i, j] = x[i, j] + (h[i, j - 1] if j > 0 else h[i - 1, n - 1] if i > 0"
+        " else 0)\n",
+        "rule f(x[n, d]) -> y[n, d]:\n"
+        "    a[t, i] = x[t, i] + (b[t - 1, i] if t > 0 else 0)\n"
+        "    b[t, i] = 2 * a[t, i]\n    y[t, i] = b[t, i]\n",
+    ],
+)
+def test_a_use_that_is_earlier(text: str) -> None:
+    assert faults(text) == []

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradspec.derive.indexed import complete_scalars
+from gradspec.derive.complete import complete_scalars
 from gradspec.driver.cache import import_module
 from gradspec.ir.expr import Apply, Ref
 from gradspec.ir.rule import Rule

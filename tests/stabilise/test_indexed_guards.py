@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gradspec.derive.indexed import complete
+from gradspec.derive.complete import complete
 from gradspec.ir.expr import show
 from gradspec.ir.rule import Rule
 from gradspec.lower.lowering import lower

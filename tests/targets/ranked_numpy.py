@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradspec.derive.indexed import complete
+from gradspec.derive.complete import complete
 from gradspec.ir.rule import Chosen, Complete, Judged, Status, Verdict
 from gradspec.lower.lowering import lower
 from gradspec.plan.plan import ModulePlan

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 from gradspec.checks.instances import Instance, Point
 from gradspec.derive.chain import Underivable
-from gradspec.derive.indexed import indexed_cotangents
+from gradspec.derive.complete import derived_entries
 from gradspec.derive.shortest import as_written
 from gradspec.ir.elements import Axes, Expansion, Index, element, places
 from gradspec.ir.expr import (
@@ -204,8 +204,8 @@ class Scene:
     def derived(self) -> Definition:
         """The derivative for every size, with the indices of the cotangent's text."""
         try:
-            found = indexed_cotangents(self.rule)[self.input]
-        except Underivable:
+            found = derived_entries(self.rule)[self.input]
+        except (Underivable, KeyError):
             return Definition("", Role.LOCAL, ZERO)
         pairs = zip(found.indices, self.entry.indices, strict=True)
         return replace(self.text, value=rename_indices(found.value, dict(pairs)))

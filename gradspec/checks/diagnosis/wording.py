@@ -25,7 +25,7 @@ from gradspec.checks.instances import (
     stem,
 )
 from gradspec.derive.chain import Underivable, coefficient, is_linear, plus, times
-from gradspec.derive.indexed import indexed_cotangents
+from gradspec.derive.complete import derived_entries
 from gradspec.derive.shortest import as_written, shortest
 from gradspec.diagnostics import Diagnostic, Fix, Label, error, warning
 from gradspec.ir.elements import Axes, Index, Nested, element, extent, places
@@ -348,8 +348,8 @@ def _lines(
     The cause is told beside it where mending it alone leaves a point without a
     value."""
     try:
-        derived = indexed_cotangents(rule)[name.removeprefix("d")]
-    except Underivable:
+        derived = derived_entries(rule)[name.removeprefix("d")]
+    except (Underivable, KeyError):
         return
     own = dict(zip(derived.indices, entry.indices, strict=True))
     value = rename_indices(derived.value, own)

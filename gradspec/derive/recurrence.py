@@ -1,0 +1,337 @@
+"""Gradients of recurrences: a rule cut open is an ordinary rule.
+
+A state solves ``h[t] = step(h[t - 1], …)``. In the rule that is *cut*, ``h`` is an input
+and the step is an output. The upstream gradient of the step is the adjoint state: the
+cotangent of ``h`` in the cut rule is what the adjoint state is equal to, which is a
+recurrence in the other direction. The cotangents of the inputs are those of the cut
+rule. So what is derived for the cut rule is derived for the recurrence, at every size;
+and an adjoint state of the author is the right one if its definition is that cotangent,
+since the equations of a recurrence have one solution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations, islice, permutations
+
+from gradspec.derive.chain import Underivable
+from gradspec.derive.indexed import closed_cotangent, indexed_cotangents, same
+from gradspec.derive.scopes import (
+    Fresh,
+    Value,
+    inline_values,
+    refresh,
+    shorten_names,
+)
+from gradspec.ir.expr import Expr, Idx, Ref
+from gradspec.ir.recurrence import (
+    Recurrence,
+    components,
+    recurrences,
+    with_plain_places,
+)
+from gradspec.ir.rule import Definition, Input, Kind, Origin, Output, Role, Rule, Shape
+from gradspec.ir.walk import memo, names, nodes, transform
+
+STEP, GIVEN = "@", "="
+"""Marks of a state's step, and of a state that is an output, in the rule that is cut."""
+
+_MATCHINGS = 24
+_UNFOLDINGS = 16
+
+
+def forward_states(rule: Rule) -> tuple[Definition, ...]:
+    """The definitions of a rule's states, in the order of the forward pass."""
+    every = {n for one in recurrences(rule, rule.forward) for n in one.names}
+    return tuple(let for let in rule.forward if let.name in every)
+
+
+def cut(rule: Rule) -> Rule:
+    """The rule with its states as inputs, and their steps as outputs."""
+    own = {let.name: let for let in forward_states(rule)}
+    kinds = {output.name: output.kind for output in rule.outputs}
+    made: list[Definition] = []
+    for let in rule.forward:
+        if let.name not in own:
+            made.append(let)
+            continue
+        made.append(replace(let, name=STEP + let.name, role=Role.OUTPUT))
+        if let.name in kinds:
+            state = Ref(let.name, tuple(map(Idx, let.indices)))
+            made.append(replace(let, name=GIVEN + let.name, value=state))
+    made += (
+        replace(one, name=GIVEN + one.name) if one.name in own else one
+        for one in rule.surrogates
+    )
+    shapes = {
+        n: (kinds.get(n, Kind.FLOAT), Shape(axes=let.axes)) for n, let in own.items()
+    }
+    outputs = (
+        replace(o, name=GIVEN + o.name) if o.name in own else o for o in rule.outputs
+    )
+    return replace(
+        rule.keep(()),
+        inputs=(*rule.inputs, *(Input(n, *shape) for n, shape in shapes.items())),
+        outputs=(*(Output(STEP + n, *s) for n, s in shapes.items()), *outputs),
+        definitions=tuple(made),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Adjoint:
+    """The cotangents of the rule that is cut: of its inputs, and of its states, which
+    adjoint states are equal to. The adjoint of ``h`` is called ``d@h`` in them.
+    """
+
+    entries: Mapping[str, Definition]
+    states: Mapping[str, Definition]
+
+
+@memo(16)
+def adjoint(rule: Rule) -> Adjoint:
+    """The derived cotangents of a rule with states. Raises `Underivable`."""
+    own = [let.name for let in forward_states(rule)]
+    found = indexed_cotangents(cut(rule))
+    back = {f"d{GIVEN}{name}": f"d{name}" for name in own}
+    back |= {GIVEN + name: name for name in own}
+    named = {n: replace(e, value=renamed(e.value, back)) for n, e in found.items()}
+    states = {name: named.pop(name) for name in own if name in named}
+    return Adjoint(named, states)
+
+
+def renamed(expr: Expr, to: Mapping[str, str]) -> Expr:
+    """The expression with other names for what it refers to."""
+
+    def visit(node: Expr) -> Expr:
+        if isinstance(node, Ref) and node.name in to:
+            return Ref(to[node.name], node.indices)
+        return node
+
+    return transform(expr, visit)
+
+
+def adjoint_of(state: str) -> str:
+    """The name of a state's adjoint in what is derived for the rule that is cut."""
+    return f"d{STEP}{state}"
+
+
+# --- completion -----------------------------------------------------------------------
+
+
+def completed(
+    rule: Rule,
+) -> tuple[Mapping[str, Definition], Mapping[str, Definition]]:
+    """The derived cotangents by input, and the adjoint states in them that the rule
+    lacks: where the author has an adjoint state himself, it serves. Raises
+    `Underivable`."""
+    found = adjoint(rule)
+    own = {let.name: let for let in forward_states(rule)}
+    matched = matchings(rule)[0]
+    called = {n: matched.get(n) or _free_name(f"grad_{n}", rule) for n in own}
+    back = {adjoint_of(n): name for n, name in called.items()}
+    back |= {STEP + n: n for n in own}
+    entries = {
+        n: replace(e, value=renamed(e.value, back)) for n, e in found.entries.items()
+    }
+    lets = {
+        called[n]: _adjoint_state(called[n], own[n], renamed(e.value, back), e.indices)
+        for n, e in found.states.items()
+        if n not in matched
+    }
+    return entries, lets
+
+
+def needed(
+    entries: Iterable[Definition], adjoints: Mapping[str, Definition]
+) -> tuple[Definition, ...]:
+    """The adjoint states that some cotangents use, directly or not."""
+    wanted = [entry.value for entry in entries]
+    used: set[str] = set()
+    while wanted:
+        new = names(wanted.pop()) & adjoints.keys() - used
+        used |= new
+        wanted += [adjoints[name].value for name in new]
+    return tuple(one for name, one in adjoints.items() if name in used)
+
+
+def adjoint_states(rule: Rule) -> Mapping[str, Definition]:
+    """The adjoint states of a rule that were derived, by state."""
+    derived = {d.name: d for d in rule.backward_locals if d.is_derived}
+    named = ((n.name, _free_name(f"grad_{n.name}", rule)) for n in forward_states(rule))
+    return {state: derived[name] for state, name in named if name in derived}
+
+
+def _adjoint_state(
+    name: str, state: Definition, value: Expr, indices: tuple[str, ...]
+) -> Definition:
+    """A state's adjoint over the indices of the state."""
+    at: dict[str, Expr] = {
+        o: Idx(n) for o, n in zip(indices, state.indices, strict=True)
+    }
+    taken = frozenset((*state.indices, *names(value)))
+    made = shorten_names(with_plain_places(refresh(value, at, Fresh())), taken)
+    return Definition(
+        name,
+        Role.BACKWARD_LOCAL,
+        made,
+        state.indices,
+        state.axes,
+        Origin.DERIVED,
+        state.span,
+    )
+
+
+def _free_name(name: str, rule: Rule) -> str:
+    """A name that the author has not given to anything."""
+    variables: list[Input | Output] = [*rule.inputs, *rule.outputs]
+    written = (d.name for d in rule.definitions if not d.is_derived)
+    taken = {*(v.name for v in variables), *(f"d{v.name}" for v in variables), *written}
+    while name in taken:
+        name += "_"
+    return name
+
+
+# --- the author's adjoint state -------------------------------------------------------
+
+
+def is_proved(rule: Rule, entry: Definition) -> bool:
+    """True if an entry of a rule with states is shown to be the derivative for all
+    sizes: the adjoint states in it are the right ones, and so is what is made of them.
+    """
+    try:
+        true = adjoint(rule).entries.get(entry.input)
+    except Underivable:
+        return False
+    if true is None:
+        return False
+    at: dict[str, Expr] = {i: Idx(str(p)) for p, i in enumerate(true.indices)}
+    value = refresh(true.value, at, Fresh())
+    return any(
+        _is_same(rule, _closed(rule, entry, matched), value, matched)
+        for matched in matchings(rule)
+    )
+
+
+@memo(16)
+def matchings(rule: Rule) -> tuple[Mapping[str, str], ...]:
+    """The author's adjoint states by state: those whose definitions are right. The last
+    has none."""
+    own, theirs = forward_states(rule), authors_states(rule)
+    if not theirs:
+        return ({},)
+    derived = adjoint(rule).states
+    choices = (
+        tuple(zip(states, some, strict=True))
+        for count in range(len(theirs), 0, -1)
+        for some in combinations(theirs, count)
+        if not _left(theirs, some)
+        for states in permutations(own, count)
+        if all(s.axes == o.axes for s, o in zip(states, some, strict=True))
+    )
+    found = []
+    for pairs in islice(choices, _MATCHINGS):
+        matched = {one.name: other.name for one, other in pairs}
+        if matched.keys() <= derived.keys() and all(
+            _is_adjoint(rule, o, derived[s.name], matched) for s, o in pairs
+        ):
+            found.append(matched)
+    return (*found, {})
+
+
+def _left(theirs: tuple[Definition, ...], some: tuple[Definition, ...]) -> bool:
+    """True if the values without some of them are recurrences still."""
+    others = tuple(let for let in theirs if let not in some)
+    return any(isinstance(part, Recurrence) for part in components(others))
+
+
+def authors_states(rule: Rule) -> tuple[Definition, ...]:
+    """The recurrences of the backward pass that the author wrote."""
+    every = recurrences(rule, rule.backward_locals)
+    return tuple(d for one in every for d in one.values if not d.is_derived)
+
+
+def _is_adjoint(
+    rule: Rule, let: Definition, true: Definition, matched: Mapping[str, str]
+) -> bool:
+    stated = _closed(rule, let, matched)
+    at: dict[str, Expr] = {i: Idx(str(p)) for p, i in enumerate(true.indices)}
+    return _is_same(rule, stated, refresh(true.value, at, Fresh()), matched)
+
+
+def _closed(rule: Rule, entry: Definition, matched: Mapping[str, str]) -> Expr:
+    """An entry in terms of inputs, states and those adjoint states that are matched."""
+    others = {
+        let.name: Value(let.name, let.indices, let.axes, let.value)
+        for let in authors_states(rule)
+        if matched and let.name not in matched.values()
+    }
+    closed = closed_cotangent(rule, entry)
+    return inline_values(closed, others, Fresh("?")) if others else closed
+
+
+def _is_same(rule: Rule, stated: Expr, true: Expr, matched: Mapping[str, str]) -> bool:
+    """True if both are equal whatever the states are, or by their definitions."""
+    fresh = Fresh("!")
+    own = {
+        let.name: Value(let.name, let.indices, let.axes, let.value)
+        for let in forward_states(rule)
+    }
+    whole = _with_adjoints(rule, true, matched, fresh)
+    if whole is None:
+        return False
+    locals_ = {
+        let.name: Value(let.name, let.indices, let.axes, let.value)
+        for let in rule.forward
+        if let.name not in own
+    }
+    steps = {STEP + n: replace(v, name=STEP + n) for n, v in own.items()}
+    kept = inline_values(renamed(whole, {STEP + n: n for n in own}), locals_, fresh)
+    unfolded = inline_values(whole, {**steps, **locals_}, fresh)
+    forms = dict.fromkeys(map(with_plain_places, (kept, unfolded)))
+    return any(
+        same(with_plain_places(one), form)
+        for one in _unfoldings(stated, own, locals_, fresh)
+        for form in forms
+    )
+
+
+def _with_adjoints(
+    rule: Rule, true: Expr, matched: Mapping[str, str], fresh: Fresh
+) -> Expr | None:
+    """A derived value in the author's adjoint states alone: the adjoints that he has no
+    name for are put in. None if one of them is a recurrence of its own."""
+    back = {adjoint_of(n): name for n, name in matched.items()}
+    others = tuple(
+        replace(e, name=adjoint_of(n), value=renamed(e.value, back))
+        for n, e in adjoint(rule).states.items()
+        if n not in matched
+    )
+    parts = components(others)
+    values = {
+        p.name: Value(p.name, p.indices, p.axes, p.value)
+        for p in parts
+        if isinstance(p, Definition)
+    }
+    made = inline_values(renamed(true, back), values, fresh)
+    left = {n for p in parts if isinstance(p, Recurrence) for n in p.names}
+    return None if names(made) & left else made
+
+
+def _unfoldings(
+    stated: Expr, own: Mapping[str, Value], locals_: Mapping[str, Value], fresh: Fresh
+) -> Iterator[Expr]:
+    """The expression with some of its states replaced by their definitions, once."""
+    yield stated
+    uses = [n for n in nodes(stated) if isinstance(n, Ref) and n.name in own]
+    for chosen in range(1, min(2 ** len(uses), _UNFOLDINGS)):
+        some = {u for k, u in enumerate(uses) if chosen >> k & 1}
+
+        def visit(node: Expr, some: set[Ref] = some) -> Expr:
+            if node not in some or not isinstance(node, Ref):
+                return node
+            value = own[node.name]
+            at = dict(zip(value.indices, node.indices, strict=True))
+            return inline_values(refresh(value.expr, at, fresh), locals_, fresh)
+
+        yield transform(stated, visit)

@@ -1,0 +1,102 @@
+"""The values of a rule that are defined by themselves, or by one another: recurrences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from gradspec.ir.recurrence import NotEarlier, arranged
+from gradspec.ir.rule import Assume, Role
+from gradspec.lower.body import Assignment, Body
+from gradspec.lower.context import UNKNOWN, NameRole, Variable
+from gradspec.lower.header import Declaration
+from gradspec.lower.module import Type, type_of_kind
+from gradspec.syntax import nodes
+
+_READINGS = 4
+"""Readings of a body after which the axes of its states are known, or never."""
+
+
+def state_names(
+    made: Declaration, assignments: tuple[Assignment, ...]
+) -> frozenset[str]:
+    """The names with indices that a chain of definitions leads back to."""
+    gradients = {f"d{variable.name}" for variable in made.inputs}
+    known = {a.name: a for a in assignments if a.indices and a.name not in gradients}
+    uses = {name: _names_in(a.value) & known.keys() for name, a in known.items()}
+    return frozenset(name for name in known if name in _reached(name, uses))
+
+
+def _names_in(value: nodes.Expr) -> frozenset[str]:
+    every = (n for n in nodes.walk(value) if isinstance(n, nodes.Indexed))
+    return frozenset(n.name for n in every)
+
+
+def _reached(name: str, uses: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    found: set[str] = set()
+    todo = [*uses[name]]
+    while todo:
+        one = todo.pop()
+        if one not in found:
+            found.add(one)
+            todo += uses[one]
+    return frozenset(found)
+
+
+def state_variables(
+    made: Declaration,
+    assignments: tuple[Assignment, ...],
+    read: Callable[[Mapping[str, Variable]], Body],
+) -> Mapping[str, Variable]:
+    """The states as expressions see them before their assignment. Outputs are known
+    from the header. A local has the axes that its definition gives its indices: the
+    body is read for them, at first with states over unknown axes."""
+    names = state_names(made, assignments)
+    outputs = {output.name: output for output in made.outputs}
+    found: dict[str, Variable] = {}
+    for one in (a for a in assignments if a.name in names):
+        if one.name in outputs:
+            output = outputs[one.name]
+            type, shape = type_of_kind(output.kind), output.shape
+            made_ = Variable(one.name, NameRole.OUTPUT, type, shape.axes, shape.batch)
+        else:
+            unknown: tuple[str | int, ...] = (UNKNOWN,) * len(one.indices or ())
+            made_ = Variable(one.name, NameRole.LOCAL, Type.REAL, unknown)
+        found.setdefault(one.name, made_)
+    locals_ = [name for name in found if name not in outputs]
+    for _ in range(_READINGS if locals_ else 0):
+        seen = read(found).cx.scope.variables
+        again = {name: seen[name] for name in locals_ if name in seen}
+        if all(found[name] == variable for name, variable in again.items()):
+            break
+        found |= again
+    return found
+
+
+def arrange_states(body: Body, assumes: tuple[Assume, ...]) -> None:
+    """The values of a recurrence stand together; an error names a use that is not at an
+    earlier place."""
+    ahead = tuple(d for d in body.definitions if d.is_forward)
+    behind = tuple(d for d in body.definitions if d.role is Role.BACKWARD_LOCAL)
+    others = (d for d in body.definitions if d not in (*ahead, *behind))
+    try:
+        every = *arranged(ahead, assumes), *arranged(behind, assumes), *others
+        body.definitions[:] = every
+    except NotEarlier as found:
+        let, use = found.let, found.use
+        whose = (
+            "its own definition" if use.name == let.name else f"that of `{let.name}`"
+        )
+        body.cx.findings.error(
+            "GS208",
+            f"`{use.name}` is used in {whose} at a place that is not earlier",
+            use.span or let.span,
+            label="not known to be computed before",
+            help="use earlier elements along one axis, such as"
+            f" `{_earlier(let.name, let.indices)}` (or later ones throughout,"
+            " `t + 1`); an offset by a static `k` needs `assume k > 0`",
+        )
+
+
+def _earlier(name: str, indices: tuple[str, ...]) -> str:
+    first, *others = indices
+    return f"{name}[{', '.join((f'{first} - 1', *others))}]"
