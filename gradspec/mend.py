@@ -23,7 +23,7 @@ from gradspec.ir.rule import Complete, Judged, Rule
 from gradspec.ir.unroll import is_too_large
 from gradspec.ir.walk import nodes, size
 from gradspec.lower.context import Findings
-from gradspec.lower.module import Function, Library
+from gradspec.lower.module import Extern, Function, Library
 from gradspec.lower.rules import lower_rule
 from gradspec.source import Source
 from gradspec.symbolic.compare import Relation, compare
@@ -49,7 +49,7 @@ _NEAR = 1e-6  # how near a limit is to the values beside it
 
 
 def check_and_mend(
-    rule: Complete, budget: float = 10.0, defs: tuple[Function, ...] = ()
+    rule: Complete, budget: float = 10.0, defs: tuple[Function | Extern, ...] = ()
 ) -> Outcome[Judged]:
     """The checked rule, whose diagnostics suggest only fixes that work. ``budget``: the
     effort of proofs, and of trying fixes; ``defs`` are those that the text of the rule
@@ -65,7 +65,7 @@ def keep_fixes_that_work(
     found: tuple[Diagnostic, ...],
     check: Check,
     budget: float = 4.0,
-    defs: tuple[Function, ...] = (),
+    defs: tuple[Function | Extern, ...] = (),
 ) -> tuple[Diagnostic, ...]:
     """The diagnostics of a rule, each with the suggestions that fix it. Suggestions
     beyond the number of tries are dropped; ``budget`` bounds those for large rules."""
@@ -150,7 +150,9 @@ def _mends(
 # --- the changed rule --------------------------------------------------------------------
 
 
-def _changed_rule(rule: Rule, fix: Fix, defs: tuple[Function, ...]) -> Complete | None:
+def _changed_rule(
+    rule: Rule, fix: Fix, defs: tuple[Function | Extern, ...]
+) -> Complete | None:
     """The rule with one change, complete; None if its text is invalid."""
     start, text = rule.span.start, rule.text
     if not rule.span.start <= fix.span.start <= fix.span.end <= rule.span.end:
@@ -169,9 +171,9 @@ def _changed_rule(rule: Rule, fix: Fix, defs: tuple[Function, ...]) -> Complete 
     return complete(lowered).value
 
 
-def _library(rule: Rule, defs: tuple[Function, ...]) -> Library:
+def _library(rule: Rule, defs: tuple[Function | Extern, ...]) -> Library:
     """The defs, and the rules that it calls."""
-    items: tuple[Rule | Function, ...] = (*defs, *_called_rules(rule))
+    items: tuple[Rule | Function | Extern, ...] = (*defs, *_called_rules(rule))
     return Library({item.name: item for item in items}, rule.name)
 
 

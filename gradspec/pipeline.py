@@ -12,16 +12,18 @@ from functools import partial
 
 from gradspec.checks import second_order
 from gradspec.checks.check import check
+from gradspec.checks.given import underivable
 from gradspec.derive.complete import complete
 from gradspec.diagnostics import Diagnostic, Outcome, error, not_ignored, warning
 from gradspec.ir.plain import recall_or_compute
 from gradspec.ir.rule import Chosen, Complete, Judged, Rule, Status
 from gradspec.ir.walk import deep
 from gradspec.lower.lowering import lower
-from gradspec.lower.module import Function, LoweredModule
+from gradspec.lower.module import Extern, Function, LoweredModule
 from gradspec.mend import AGAIN, check_and_mend, keep_fixes_that_work
 from gradspec.options import Options
 from gradspec.plan.planning import plan_module, unsaved_warnings, widening_warnings
+from gradspec.primitives.foreign import is_plain
 from gradspec.source import Source
 from gradspec.stabilise import stabilise as search
 from gradspec.stabilise.explanation import loss_warnings, unfilled_holes
@@ -69,7 +71,7 @@ def lower_module(
 
 @deep()
 def check_rule(
-    rule: Rule, options: Options, defs: tuple[Function, ...] = ()
+    rule: Rule, options: Options, defs: tuple[Function | Extern, ...] = ()
 ) -> Outcome[Judged]:
     """Rule → Judged: complete, check; with no more effort than the budget."""
     stage = ("check", f"{options.budget!r}", f"{options.order}", f"{options.strict}")
@@ -105,7 +107,7 @@ def _is_lasting(found: object) -> bool:
 
 
 def _checked_or_stopped(
-    rule: Rule, options: Options, defs: tuple[Function, ...]
+    rule: Rule, options: Options, defs: tuple[Function | Extern, ...]
 ) -> Outcome[Judged]:
     outcome = run_limited(options.budget, partial(_check_rule, rule, options, defs))
     if isinstance(outcome, Shortage):
@@ -114,8 +116,11 @@ def _checked_or_stopped(
 
 
 def _check_rule(
-    rule: Rule, options: Options, defs: tuple[Function, ...]
+    rule: Rule, options: Options, defs: tuple[Function | Extern, ...]
 ) -> Outcome[Judged]:
+    unknown = tuple(underivable(rule))
+    if unknown:
+        return Outcome(None, unknown)
     completed = complete(rule)
     if completed.value is None:
         return Outcome(None, completed.diagnostics)
@@ -151,7 +156,7 @@ def emit_module(
     source: Source,
     rules: tuple[Judged, ...],
     options: Options,
-    defs: tuple[Function, ...] = (),
+    defs: tuple[Function | Extern, ...] = (),
 ) -> Outcome[tuple[Emitted, ...]]:
     """Judged rules → module texts: stabilise, plan, emit. ``defs`` are those that the
     texts of the rules may call."""
@@ -181,7 +186,7 @@ def stabilise_rule(
 ) -> tuple[Chosen, tuple[Diagnostic, ...]]:
     """The rule with stabilised expressions; as written, and a warning, if the search
     exceeded the budget."""
-    if options.as_written:
+    if options.as_written or not is_plain(rule.rule):  # nothing of it is measurable
         return search.as_written(rule), ()
     found = _recall_or_select(rule, options.budget)
     if not isinstance(found, Shortage):

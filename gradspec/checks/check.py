@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from gradspec.checks import boundaries, domain, examples, gradients, lints
 from gradspec.checks.breaks import typical_breaks
+from gradspec.checks.given import with_givens
 from gradspec.checks.gradients import Judgement
 from gradspec.checks.instances import Instance, few, instances
 from gradspec.diagnostics import Diagnostic, Outcome, warning
@@ -23,6 +24,7 @@ from gradspec.ir.rule import (
 )
 from gradspec.ir.unroll import is_too_large
 from gradspec.ir.walk import follows_surrogate
+from gradspec.primitives.foreign import is_plain
 
 OF_RULE: tuple[Callable[[Rule], Iterable[Diagnostic]], ...] = (
     domain.constants,
@@ -64,8 +66,9 @@ def check(rule: Complete, budget: float = 10.0) -> Outcome[Judged]:
     met = tuple(typical_breaks(usual))
     judgements = gradients.judge(rule, known, met, budget)
     found += [diagnostic for one in OF_RULE for diagnostic in one(rule)]
-    found += map(_of_variable, boundaries.check(usual, met))
-    for one in OF_ELEMENTS:
+    plain = is_plain(rule)  # of a foreign function no limit is known
+    found += map(_of_variable, boundaries.check(usual, met) if plain else ())
+    for one in OF_ELEMENTS if plain else ():
         some = list(_of_all(list(one(usual)), usual))
         for longer in known.long if some and one is lints.vanishing else ():
             every = longer and _of_all(list(one(longer)), longer)
@@ -73,7 +76,7 @@ def check(rule: Complete, budget: float = 10.0) -> Outcome[Judged]:
             some = [found for found in some if found.headline in headlines]
         found += some
     outcome = _outcome(rule, judgements, found)
-    if outcome.value is None or not rule.is_elementwise:
+    if outcome.value is None or not rule.is_elementwise or not plain:
         return outcome
     holes = boundaries.holes(usual, met)
     return replace(outcome, value=replace(outcome.value, holes=holes))
@@ -83,7 +86,9 @@ def _outcome(
     rule: Complete, judgements: tuple[Judgement, ...], others: Iterable[Diagnostic]
 ) -> Outcome[Judged]:
     judged = {one.verdict.input: one.verdict for one in judgements}
-    verdicts = tuple(judged.get(v.input, v) for v in _verdicts_by_kind(rule))
+    verdicts = tuple(
+        with_givens(rule, judged.get(v.input, v)) for v in _verdicts_by_kind(rule)
+    )
     found = [*others, *(d for one in judgements for d in one.found)]
     found += _shortage_warnings(rule, verdicts)
     found.sort(key=lambda d: d.labels[0].span.start if d.labels else 0)

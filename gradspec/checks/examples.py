@@ -22,6 +22,7 @@ from gradspec.ir.elements import OutOfRange, element, extent
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Example, Input, Kind, Output, Rule, Value
 from gradspec.ir.unroll import unroll
+from gradspec.primitives.foreign import is_plain
 from gradspec.symbolic.compare import decimal
 from gradspec.symbolic.enclose import enclose, is_defined, program, total
 from gradspec.symbolic.neighbours import limits, on_border
@@ -36,7 +37,7 @@ _PRECISIONS = (128, 1024)
 
 
 def check(rule: Rule) -> Iterator[Diagnostic]:
-    for example in rule.examples:
+    for example in rule.examples if is_plain(rule) else ():  # others are for `test`
         try:
             worked = _Worked(rule, example)
         except OutOfRange as fault:

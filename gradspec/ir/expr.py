@@ -434,7 +434,13 @@ def _apply(op: str, args: tuple[tuple[str, int], ...]) -> tuple[str, int]:
         return f"{symbol}{_within(args[0], own)}", own
     if not args:
         return op, _ATOM
-    return f"{op}({', '.join(text for text, _ in args)})", _ATOM
+    return f"{spoken(op)}({', '.join(text for text, _ in args)})", _ATOM
+
+
+def spoken(op: str) -> str:
+    """The name of an operation for people. (That of a foreign function is followed by
+    its definition.)"""
+    return op.partition("\n")[0]
 
 
 def _reduce(expr: Reduce, known: _Known) -> str:

@@ -372,6 +372,7 @@ class Verdict:
     ``sizes`` are those for which it holds, for an indexed rule (``"sizes 1 to 3"``).
     ``bits`` is the highest precision of the balls, ``assumed`` the assumptions that the
     proof needs, as written, ``stopped`` the strategies that ran out of steps,
+    ``given`` the derivatives of foreign functions that it rests on,
     ``seconds`` the time taken (no part of the verdict: it is only reported).
     """
 
@@ -386,6 +387,7 @@ class Verdict:
     bits: int = 0
     assumed: tuple[str, ...] = ()
     stopped: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
     seconds: float = field(default=0.0, compare=False)
 
 

@@ -235,6 +235,12 @@ def forward(rule: Rule, output: int) -> Expr:
     return expand(inline(rule.forward, Ref(rule.outputs[output].name)))
 
 
+def expressions(rule: Rule) -> tuple[Expr, ...]:
+    """All that a rule states: values, gradients, surrogates and assumptions."""
+    conditions = (assume.condition for assume in rule.assumes)
+    return (*(one.value for one in rule.definitions), *conditions)
+
+
 def stops(rule: Rule) -> bool:
     """True if a rule passes no gradient on, as its author declares it."""
     values = [entry.value for entry in rule.overrides.values()]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import assert_never
 
-from gradspec.ir.expr import Apply, Call, Const, Expr, Ref
+from gradspec.ir.expr import Apply, Call, Const, Expr, Ref, spoken
 from gradspec.ir.rule import Input, Kind, Output, Rule
 from gradspec.ir.walk import nodes as expr_nodes
 from gradspec.ir.walk import transform
@@ -148,7 +148,7 @@ def _bind(node: nodes.Call, callee: _Callable, cx: Context) -> Arguments | None:
         return None
     for word in node.keywords:
         if word.name not in names:
-            headline = f"`{callee.name}` has no argument `{word.name}`"
+            headline = f"`{spoken(callee.name)}` has no argument `{word.name}`"
             is_built_in = isinstance(callee, Primitive)
             like = near(word.name, names) or (
                 _call_help(node, cx) if is_built_in else ""
@@ -156,14 +156,18 @@ def _bind(node: nodes.Call, callee: _Callable, cx: Context) -> Arguments | None:
             _misfit(headline, word.span, callee, cx, like)
             return None
         if word.name in bound:
-            headline = f"argument `{word.name}` of `{callee.name}` is given twice"
+            headline = (
+                f"argument `{word.name}` of `{spoken(callee.name)}` is given twice"
+            )
             _misfit(headline, word.span, callee, cx)
             return None
         bound[word.name] = word.value
     missing = [name for name in names if name not in bound and name not in optional]
     if missing:
         listed = ", ".join(f"`{name}`" for name in missing)
-        headline = f"`{callee.name}` takes {_arguments(len(positional))}, and {listed}"
+        headline = (
+            f"`{spoken(callee.name)}` takes {_arguments(len(positional))}, and {listed}"
+        )
         headline += " is missing" if len(missing) == 1 else " are missing"
         static = [f"pass it by keyword: `{n}=…`" for n in missing if n in by_keyword]
         _misfit(headline, node.span, callee, cx, *static[:1])
@@ -214,12 +218,12 @@ def _too_many(
 ) -> None:
     given, extra = len(node.args), node.args[most].span
     if given - most <= len(statics):
-        headline = (
-            f"`{statics[0]}` of `{callee.name}` is static and is passed by keyword"
-        )
+        headline = f"`{statics[0]}` of `{spoken(callee.name)}` is static and is passed by keyword"
         _misfit(headline, extra, callee, cx, f"write `{statics[0]}=…`")
         return
-    headline = f"`{callee.name}` takes {_arguments(most)}, and {given} are given"
+    headline = (
+        f"`{spoken(callee.name)}` takes {_arguments(most)}, and {given} are given"
+    )
     help = ""
     if callee.name in ("min", "max"):
         nested = "a"
@@ -245,7 +249,7 @@ def _signature(callee: _Callable) -> str:
     parts = [*_parameters(callee)[0]]
     if isinstance(callee, Rule):
         parts = [_parameter_text(input) for input in callee.inputs]
-    return f"{callee.name}({', '.join(parts)})"
+    return f"{spoken(callee.name)}({', '.join(parts)})"
 
 
 def _parameter_text(input: Input) -> str:
@@ -262,7 +266,7 @@ def _apply(
 ) -> Value | None:
     args = [
         _value_of_type(
-            bound[name], Type(type), f"argument `{name}` of `{row.name}`", cx
+            bound[name], Type(type), f"argument `{name}` of `{spoken(row.name)}`", cx
         )
         for name, type in zip(row.params, row.argument_types, strict=True)
     ]

@@ -13,19 +13,22 @@ from gradspec.diagnostics import Diagnostic, Outcome, error
 from gradspec.ir.rule import Rule, companions
 from gradspec.ir.walk import deep
 from gradspec.lower.context import Findings, near
+from gradspec.lower.foreign import derived_function, foreign_function
 from gradspec.lower.module import (
+    Extern,
     Failed,
     Function,
     Library,
     LoweredModule,
 )
 from gradspec.lower.rules import lower_function, lower_rule
+from gradspec.primitives.foreign import ForeignFunction, operation
 from gradspec.primitives.lookup import is_function
 from gradspec.source import SHIPPED, Span
 from gradspec.syntax import nodes
 
-Definition = nodes.RuleDef | nodes.FunctionDef
-Items = dict[str, Rule | Function | Failed]
+Definition = nodes.RuleDef | nodes.FunctionDef | nodes.ForeignDef
+Items = dict[str, Rule | Function | Extern | Failed]
 
 
 @deep()
@@ -42,7 +45,7 @@ def lower(
     """
     findings = Findings(module.source)
     known = _import(module, imports, findings)
-    imported = [item for item in known.values() if isinstance(item, Function)]
+    imported = [i for i in known.values() if isinstance(i, Function | Extern)]
     definitions = _definitions(module, findings)
     _report_companions(definitions, findings)
     order, circles = arrange(definitions, lambda name: _needs(name, definitions))
@@ -50,7 +53,10 @@ def lower(
     found = findings.diagnostics
     circular = {name for circle in circles for name in circle}
     known |= {name: Failed(name) for name in (*circular, *module.broken)}
+    known |= _externs(definitions, order, known, findings)
     for name in order:
+        if isinstance(definitions[name], nodes.ForeignDef):
+            continue
         own = Findings(module.source)
         item = _lower(definitions[name], Library(known, name, offered), own)
         if name in circular:  # that one of them needs another is no news
@@ -63,6 +69,7 @@ def lower(
         module.source,
         tuple(item for item in items if isinstance(item, Rule)),
         tuple(item for item in items if isinstance(item, Function)),
+        tuple(item for item in items if isinstance(item, Extern)),
         tuple(imported),
         tuple(i.name for i in items if isinstance(i, Failed)) + module.broken,
     )
@@ -77,6 +84,42 @@ def _lower(
             return lower_rule(node, library, findings)
         case nodes.FunctionDef():
             return lower_function(node, library, findings)
+        case nodes.ForeignDef():
+            return None
+
+
+def _externs(
+    definitions: Mapping[str, Definition],
+    order: Iterable[str],
+    known: Items,
+    findings: Findings,
+) -> Items:
+    """The foreign functions of a file. Their derivatives may call one another, and defs:
+    all are read with operations that say no derivatives, and then completed.
+    """
+    written = {n: d for n, d in definitions.items() if isinstance(d, nodes.ForeignDef)}
+    if not written:
+        return {}
+    own = {name: foreign_function(node, findings) for name, node in written.items()}
+    sound = {name: function for name, function in own.items() if function is not None}
+    bare = {n: Extern(n, operation(n, sound)) for n in sound}
+    visible: Items = {**known, **{n: Failed(n) for n in written}, **bare}
+    for name in order:
+        node = definitions[name]
+        if isinstance(node, nodes.FunctionDef) and name not in visible:
+            aside = Findings(findings.source)  # its faults are told when it is its turn
+            called = lower_function(node, Library(visible, name), aside)
+            visible[name] = called or Failed(name)
+    whole: dict[str, ForeignFunction] = {}
+    for name in sound:
+        made = derived_function(written[name], sound, Library(visible, name), findings)
+        if made is not None:
+            whole |= {**made[1], name: made[0]}
+    family = {**sound, **whole}
+    return {
+        name: Extern(name, operation(name, family)) if name in whole else Failed(name)
+        for name in written
+    }
 
 
 def _by_place(found: list[Diagnostic]) -> tuple[Diagnostic, ...]:
@@ -135,6 +178,8 @@ def _calls(item: Definition) -> Iterator[nodes.Call]:
 
 def _expressions(item: Definition) -> Iterator[nodes.Expr]:
     """The expressions of an item, in the order written."""
+    if isinstance(item, nodes.ForeignDef):  # that they call each other is no circle
+        return
     for part in (item,) if isinstance(item, nodes.FunctionDef) else item.body:
         match part:
             case nodes.Assignment() | nodes.FunctionDef():
@@ -190,7 +235,7 @@ def _import_item(
     item: nodes.Import,
     origin: LoweredModule | None,
     findings: Findings,
-) -> Rule | Function | Failed:
+) -> Rule | Function | Extern | Failed:
     if origin is None or name.id in origin.failed:
         return Failed(name.id)
     found = origin.find(name.id)

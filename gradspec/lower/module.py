@@ -57,10 +57,20 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
+class Extern:
+    """A foreign function by its name in the file; ``operation`` is all that is known of
+    it (`primitives.foreign`)."""
+
+    name: str
+    operation: str
+
+
+@dataclass(frozen=True, slots=True)
 class LoweredModule:
     """One file, resolved: its sound rules and defs in the order written.
 
-    ``imported`` are the defs of other files that it may call;
+    ``externs`` are its foreign functions; ``imported`` are the defs and foreign functions
+    of other files that it may call;
     ``failed`` are the names that the file defines but that have errors, so that a
     file which imports one is told of it in a note and nothing more.
     """
@@ -68,11 +78,12 @@ class LoweredModule:
     source: Source
     rules: tuple[Rule, ...] = ()
     functions: tuple[Function, ...] = ()
-    imported: tuple[Function, ...] = ()
+    externs: tuple[Extern, ...] = ()
+    imported: tuple[Function | Extern, ...] = ()
     failed: tuple[str, ...] = ()
 
-    def find(self, name: str) -> Rule | Function | None:
-        """The sound rule or def called ``name``."""
+    def find(self, name: str) -> Rule | Function | Extern | None:
+        """The sound rule, def or foreign function called ``name``."""
         return next((item for item in self._items if item.name == name), None)
 
     @property
@@ -81,13 +92,13 @@ class LoweredModule:
         return (*(item.name for item in self._items), *self.failed)
 
     @property
-    def defs(self) -> tuple[Function, ...]:
-        """The defs that its rules may call."""
-        return (*self.imported, *self.functions)
+    def defs(self) -> tuple[Function | Extern, ...]:
+        """The defs and foreign functions that its rules may call."""
+        return (*self.imported, *self.functions, *self.externs)
 
     @property
-    def _items(self) -> tuple[Rule | Function, ...]:
-        return (*self.rules, *self.functions)
+    def _items(self) -> tuple[Rule | Function | Extern, ...]:
+        return (*self.rules, *self.functions, *self.externs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +120,14 @@ class Library:
     the files of rules that come with gradspec, for suggestions.
     """
 
-    known: Mapping[str, Rule | Function | Failed] = field(default_factory=dict)
+    known: Mapping[str, Rule | Function | Extern | Failed] = field(default_factory=dict)
     current: str = ""
     offered: Mapping[str, str] = field(default_factory=dict)
 
     def find(self, name: str) -> Callee | None:
         if name in self.known and not (name == self.current and is_function(name)):
-            return self.known[name]
+            found = self.known[name]
+            return primitive(found.operation) if isinstance(found, Extern) else found
         return primitive(name) if is_function(name) else None
 
     def names(self) -> tuple[str, ...]:

@@ -38,6 +38,7 @@ from gradspec.ir.walk import (
     substitute,
     transform,
 )
+from gradspec.primitives.foreign import is_plain
 from gradspec.symbolic.compare import bend, slope
 from gradspec.symbolic.enclose import Program, enclose
 from gradspec.symbolic.truth import nearest, values
@@ -317,7 +318,7 @@ def second(scalars: Scalars, drawn: Drawn) -> dict[str, Any] | None:
     elements = scalars.elements
     if len(elements) * len(drawn.points) > SECOND_ORDER_LIMIT:
         return None
-    if _is_ambiguous(scalars.rule):
+    if _is_ambiguous(scalars.rule) or not is_plain(scalars.rule):
         return None
     if not all(
         slope(value, point, name) is not None
@@ -375,6 +376,9 @@ def _is_ambiguous(rule: Rule) -> bool:
 
 
 def is_smooth(scalars: Scalars, point: Point) -> bool:
-    """True if values and gradients have slopes at ``point``."""
+    """True if values and gradients have slopes at ``point`` (those of foreign functions
+    are not asked for)."""
+    if not is_plain(scalars.rule):
+        return True
     roots = scalars.roots
     return all(slope(e, point, n) is not None for e in roots for n in scalars.elements)

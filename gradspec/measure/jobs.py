@@ -145,10 +145,12 @@ def cases(
     """
     from gradspec.driver.load import load
     from gradspec.ir.rule import Chosen
+    from gradspec.measure import foreign
     from gradspec.measure.cases import conformance_case, trial_case
     from gradspec.pipeline import check_module
     from gradspec.plan.gradients import is_linear
     from gradspec.plan.planning import plan_module
+    from gradspec.primitives.foreign import use_real
 
     module = load(source, root).module
     checked = check_module(module, options)[0] if module else ()
@@ -160,8 +162,12 @@ def cases(
         case = make(rule, linear[rule.name])
         return () if case is None else (case,)
 
-    rules = (one.rule for one in checked if one.rule.name in linear)
-    found = gather_outcomes(
-        run_within_budget(r, "trying", options, partial(of_rule, r)) for r in rules
-    )
-    return Outcome(sum(found.value or (), ()), found.diagnostics)
+    rules = [one.rule for one in checked if one.rule.name in linear]
+    with use_real(foreign.real):
+        told = tuple(foreign.faults(rules, source))
+        if any(d.is_error for d in told):
+            return Outcome(None, told)
+        found = gather_outcomes(
+            run_within_budget(r, "trying", options, partial(of_rule, r)) for r in rules
+        )
+    return Outcome(sum(found.value or (), ()), (*told, *found.diagnostics))

@@ -121,6 +121,7 @@ def _run() -> None:
     threading.Thread(target=_end_with_command, daemon=True).start()
     del sys.argv[0]
     sys.path[0] = str(Path(sys.argv[0]).parent)
+    sys.path.append(str(Path.cwd()))  # of foreign functions
     runpy.run_path(sys.argv[0], run_name="__main__")
 
 

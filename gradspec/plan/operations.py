@@ -38,7 +38,9 @@ from gradspec.plan.arrays import (
     transform,
 )
 from gradspec.primitives import row as rows
+from gradspec.primitives.foreign import is_foreign
 from gradspec.primitives.lookup import formula, primitive
+from gradspec.primitives.lookup import spelling as spelling_of
 from gradspec.symbolic.enclose import enclose
 
 ZERO, ONE = Literal(Fraction(0)), Literal(Fraction(1))
@@ -290,13 +292,13 @@ def expander(
 
 
 def missing(
-    exprs: Iterable[Expr], spellings: Mapping[str, rows.Spelling]
+    exprs: Iterable[Expr], spellings: Mapping[str, rows.Spelling], target: str
 ) -> tuple[tuple[str, str], ...]:
     """Primitives that the target does not support, each with the reason, in order."""
     found: dict[str, str] = {}
     for node in nodes(*exprs):
         if isinstance(node, Op):
-            spelling = spellings.get(node.primitive)
+            spelling = spelling_of(node.primitive, spellings, target)
             if spelling is None:
                 found[node.primitive] = "it has no such function"
             elif isinstance(spelling, rows.Missing):
@@ -474,7 +476,7 @@ def _logic(node: Op) -> Expr:
 def _in_balls(value: ir.Apply) -> Expr | None:
     """The nearest double of a function of constants; None if there is none."""
     row = primitive(value.op)
-    if row.result != "real" or "number" in row.types:
+    if row.result != "real" or "number" in row.types or is_foreign(value.op):
         return None
     try:
         ball: Any = enclose(value, {}, _BITS)

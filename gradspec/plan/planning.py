@@ -233,6 +233,8 @@ def _verdict(verdict: Verdict) -> str:
         what += f" at {verdict.sizes}"
     if what and verdict.on_domain:
         what += " on the domain"
+    if what and verdict.given:
+        what += f", given {', '.join(verdict.given)}"
     return what
 
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from gradspec.ir.expr import spoken
 from gradspec.plan.arrays import (
     Expand,
     Expr,
@@ -411,7 +412,7 @@ def _role(value: Expr) -> str:
         case Op(primitive=op) if op in _MASKS:
             return "mask"
         case Op(primitive=op):
-            return _ROLES.get(op, op)
+            return _ROLES.get(op, spoken(op))
         case ToFloat(arg=Op()):
             return "indicator"
         case Where():
@@ -442,7 +443,7 @@ def _apt(value: Expr) -> str:
             return _short(f"{a}_{_PAIRS[op]}_{b}") if a and b else ""
         case Op(primitive=op, args=(arg,)) if op not in _MASKS:
             word = _word(arg)
-            return _short(f"{_FUNCTIONS.get(op, op)}_{word}") if word else ""
+            return _short(f"{_FUNCTIONS.get(op, spoken(op))}_{word}") if word else ""
         case _:
             return ""
 

@@ -8,6 +8,7 @@ fault in one is an exception, and a test parses them all.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache, lru_cache, reduce
 from typing import assert_never
 
@@ -19,6 +20,14 @@ from gradspec.primitives import (
     table_elementary,
     table_operators,
     table_special,
+)
+from gradspec.primitives.foreign import (
+    definition,
+    foreign_row,
+    is_foreign,
+    members,
+    operation,
+    unknown_derivative,
 )
 from gradspec.primitives.row import Primitive, Spelling
 from gradspec.syntax import nodes
@@ -40,7 +49,7 @@ _OPERATORS = frozenset(row.name for row in table_operators.ROWS) | _NAMELESS
 
 def primitive(name: str) -> Primitive:
     """The row called ``name``; KeyError when there is none (an internal error)."""
-    return _BY_NAME[name]
+    return foreign_row(name) if is_foreign(name) else _BY_NAME[name]
 
 
 def rows() -> tuple[Primitive, ...]:
@@ -55,8 +64,17 @@ def spellings(target: str) -> dict[str, Spelling]:
     }
 
 
+def spelling(
+    name: str, spellings: Mapping[str, Spelling], target: str
+) -> Spelling | None:
+    """How a target with these ``spellings`` says the operation ``name``."""
+    if is_foreign(name):
+        return foreign_row(name).spellings.get(target)
+    return spellings.get(name)
+
+
 def is_primitive(name: str) -> bool:
-    return name in _BY_NAME
+    return name in _BY_NAME or is_foreign(name)
 
 
 def is_function(name: str) -> bool:
@@ -107,9 +125,26 @@ def partial(op: str, position: int) -> Expr | None:
 
     None where that argument takes no gradient.
     """
+    if is_foreign(op):
+        return _given(op, position)
     row = primitive(op)
     text = row.partials[position] if row.partials else None
     return None if text is None else formula(text)
+
+
+def _given(op: str, position: int) -> Expr:
+    """The given derivative of a foreign function by one argument; an unknown function if
+    none is given."""
+    one, family = definition(op), members(op)
+    if not one.derivatives:
+        return Apply(unknown_derivative(one, position), tuple(map(Ref, one.params)))
+
+    def visit(node: Expr) -> Expr:
+        if isinstance(node, Apply) and node.op in family:
+            return Apply(operation(node.op, family), node.args)
+        return node
+
+    return transform(formula(one.derivatives[position]), visit)
 
 
 def negate(value: Expr) -> Expr:

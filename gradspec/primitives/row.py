@@ -70,7 +70,20 @@ class Missing:
     reason: str
 
 
-Spelling: TypeAlias = Infix | Prefix | Template | Expand | Runtime | Missing
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A function of a module that is not gradspec's, called ``name`` in rules: its path,
+    and what it is called with (parameters and numbers). ``is_own`` if it takes the
+    arrays of the target, else it takes those of NumPy.
+    """
+
+    name: str
+    path: str
+    arguments: tuple[str, ...]
+    is_own: bool
+
+
+Spelling: TypeAlias = Infix | Prefix | Template | Expand | Runtime | Missing | Foreign
 
 
 # --- the row ---------------------------------------------------------------------------

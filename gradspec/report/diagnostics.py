@@ -185,6 +185,7 @@ def _cotangent(v: Verdict) -> dict[str, Any]:
         "seconds": round(v.seconds, 6),
         "on_assumed_domain": v.on_domain,
         "assumptions_used": list(v.assumed),
+        "given": list(v.given),
         "stopped": list(v.stopped),
         "through_surrogate": v.through_surrogate,
     } | ({"sizes": v.sizes} if v.sizes else {})

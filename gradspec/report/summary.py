@@ -25,7 +25,13 @@ if TYPE_CHECKING:
 
 
 def describe(verdict: Verdict) -> str:
-    """A verdict in a few words: ``dx proved``, ``dx agrees (64 points, 30 digits)``."""
+    """A verdict in a few words: ``dx proved``, ``dx agrees (64 points, 30 digits)``,
+    ``dx proved, given j0'(x) = -j1(x)``."""
+    given = f", given {', '.join(verdict.given)}" if verdict.given else ""
+    return _described(verdict) + given
+
+
+def _described(verdict: Verdict) -> str:
     name = f"d{verdict.input}"
     match verdict.status:
         case Status.AGREES:
@@ -137,7 +143,9 @@ def _evidence(verdict: Verdict, witnessed: int) -> str:
     if witnessed:
         noun = "point" if witnessed == 1 else "points"
         parts.append(f"SymPy's derivative agrees at {witnessed} {noun}")
-    name = describe(verdict).partition(" (")[0]
+    if verdict.given:
+        parts.append(f"given {', '.join(verdict.given)}")
+    name = _described(verdict).partition(" (")[0]
     return f"{name}: {'; '.join(parts)}"
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradspec.source import Span
 from gradspec.syntax import nodes
+from gradspec.syntax.foreign import foreign_call
 from gradspec.syntax.tokens import (
     MAX_DEPTH,
     Fault,
@@ -172,6 +173,34 @@ class Builder:
         return nodes.FunctionDef(
             name.text, parameters or (), value, span=_over(c), name_span=name.span
         )
+
+    def foreign(self, c: Children) -> nodes.ForeignDef:
+        _, _, name, _, parameters, _, _, calls, derivatives, _ = c
+        return nodes.ForeignDef(
+            name.text,
+            parameters,
+            calls,
+            derivatives or (),
+            span=_over(c),
+            name_span=name.span,
+        )
+
+    def derivatives(self, c: Children) -> tuple[nodes.Expr, ...]:
+        found = _without(c[2:], "COMMA")
+        for value in found:
+            refuse_depth(value)
+        return found
+
+    def calls(self, c: Children) -> tuple[nodes.ForeignCall, ...]:
+        found: list[nodes.ForeignCall] = []
+        for token in _without(c, "FOR", "COMMA"):
+            if token.type == "STRING":
+                found.append(foreign_call(token))
+            else:
+                name = nodes.Name(token.text, span=token.span)
+                targets = (*found[-1].targets, name)
+                found[-1] = replace(found[-1], targets=targets)
+        return tuple(found)
 
     def header(self, c: Children) -> nodes.RuleDef:
         _, name, _, inputs, _, _, outputs, _, _ = c

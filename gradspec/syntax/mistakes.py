@@ -55,7 +55,7 @@ STOPPING = (
 # --- the place ------------------------------------------------------------------------
 
 _RESERVED = frozenset(
-    ["DEF", "FROM", "IMPORT", "IF", "ELSE", "FOR", "AND", "OR", "NOT"]
+    ["DEF", "FROM", "IMPORT", "IF", "ELSE", "FOR", "AND", "OR", "NOT", "WITH"]
 )
 _KINDS = ("NOGRAD", "INT", "BOOL", "STATIC", "PARAM")
 _OPERAND_ENDS = frozenset(("NAME", "NUMBER", "RPAR", "RSQB"))

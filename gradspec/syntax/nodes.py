@@ -1,6 +1,6 @@
 """The syntax tree of a `.grad` file before any name is resolved.
 
-    module    ::= (import | def | rule)*
+    module    ::= (import | def | extern def | rule)*
     expr      ::= Number | Name | Indexed(name, index*) | Unary(op, expr)
                 | Binary(op, expr, expr) | Compare(expr, (op, expr)+)
                 | Logical(op, expr*) | Conditional(then, condition, otherwise)
@@ -316,6 +316,28 @@ class FunctionDef(Named):
 
 
 @dataclass(frozen=True, slots=True)
+class ForeignCall(Node):
+    """``"scipy.special.gammaincc(2.5, x)" for numpy``: a function by its path, and what
+    it is called with, names and numbers (None: all that there is, in order).
+    ``targets`` are empty if it serves every target.
+    """
+
+    path: str
+    arguments: tuple[str, ...] | None
+    targets: tuple[Name, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignDef(Named):
+    """``extern def NAME(args) = "path" with derivative expression, …``; there is one
+    derivative for each argument, or none."""
+
+    parameters: tuple[Name, ...]
+    calls: tuple[ForeignCall, ...]
+    derivatives: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Import(Node):
     """``from "path.grad" import name, other``."""
 
@@ -324,7 +346,7 @@ class Import(Node):
     path_span: Span = field(compare=False, repr=False, kw_only=True)
 
 
-Item: TypeAlias = Import | FunctionDef | RuleDef
+Item: TypeAlias = Import | FunctionDef | ForeignDef | RuleDef
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,6 +145,8 @@ def _name(chunk: Chunk) -> Iterator[str]:
     tokens = chunk.head.tokens
     if chunk.head.first in ("RULE", "DEF"):
         yield from (token.text for token in tokens[1:2] if token.text.isidentifier())
+    elif chunk.head.first == "EXTERN":
+        yield from (token.text for token in tokens[2:3] if token.text.isidentifier())
     elif chunk.head.first == "FROM":
         words = [token.type for token in tokens]
         start = words.index("IMPORT") + 1 if "IMPORT" in words else len(tokens)
@@ -192,7 +194,7 @@ def _line_fault(line: Line, start: str) -> Iterator[Fault]:
 def _misplaced_line(line: Line) -> Fault:
     """A line at the margin that begins no item."""
     headline = "this line stands outside every rule"
-    help = "at the margin stand `rule …`, `def …` and `from … import …`"
+    help = "at the margin stand `rule …`, `def …`, `extern def …`, `from … import …`"
     if any(token.type == "ARROW" for token in line.tokens):
         help = "a rule begins with `rule`: `rule f(x) -> y:`"
     elif line.first == "DOCSTRING":

@@ -315,10 +315,25 @@ def _head(item: nodes.Item) -> str:
             head: _Document = (start, _in_brackets(listed, _OPEN, _CLOSE))
         case nodes.FunctionDef(name, parameters, value):
             return _formula(f"def {name}({_names(parameters)}) = ", value, "", "")
+        case nodes.ForeignDef(name, parameters, calls, derivatives):
+            start = f"extern def {name}({_names(parameters)}) = {_calls(calls)}"
+            end = f"with derivative {_expressions(derivatives)}" if derivatives else ""
+            gap = " " if len(start) + len(end) < WIDTH else f"\n{INDENT}"
+            return f"{start}{gap}{end}".rstrip()
         case nodes.RuleDef(name, inputs, outputs):
             given = _call(f"rule {name}", _list(map(_parameter, inputs)))
             head = (given, f" -> {_results(outputs)}:")
     return _render(head, "")
+
+
+def _calls(calls: Iterable[nodes.ForeignCall]) -> str:
+    return ", ".join(map(_foreign_call, calls))
+
+
+def _foreign_call(call: nodes.ForeignCall) -> str:
+    within = "" if call.arguments is None else f"({', '.join(call.arguments)})"
+    where = f" for {_names(call.targets)}" if call.targets else ""
+    return string_literal(call.path + within) + where
 
 
 def _results(outputs: Sequence[nodes.Parameter]) -> str:

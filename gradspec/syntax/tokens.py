@@ -28,7 +28,7 @@ at."""
 MAX_DEPTH = 300
 """Maximum nesting of brackets, and maximum depth of an expression tree."""
 
-ITEM_WORDS = ("RULE", "DEF", "FROM")
+ITEM_WORDS = ("RULE", "DEF", "FROM", "EXTERN")
 """The terminals with which an item begins."""
 
 
@@ -415,6 +415,11 @@ def blocks(lines: Sequence[Line], faults: list[Fault]) -> list[Chunk]:
     joined = _join_lines(lines, faults)
     _refuse_tab(joined, faults)
     for line in joined:
+        if items and _is_rest(line, items[-1]):
+            head = items[-1].head
+            tokens, sound = head.tokens + line.tokens, head.sound and line.sound
+            items[-1].head = Line(tokens, head.indent, sound)
+            continue
         if items and _is_below(line, items[-1]):
             _check_indent(line, items[-1], faults)
             items[-1].add(line)
@@ -423,6 +428,12 @@ def blocks(lines: Sequence[Line], faults: list[Fault]) -> list[Chunk]:
             faults.append(unexpected_indent(line))
         items.append(_Item(line))
     return [Chunk(item.head, tuple(item.body)) for item in items]
+
+
+def _is_rest(line: Line, item: _Item) -> bool:
+    """True if an indented line is more of a foreign function's definition."""
+    is_foreign = item.head.first == "EXTERN" and not item.body
+    return is_foreign and line.indent > 0 and line.first == "WITH"
 
 
 def _is_below(line: Line, item: _Item) -> bool:
@@ -440,9 +451,11 @@ def _is_below(line: Line, item: _Item) -> bool:
 
 def _begins_item(line: Line) -> bool:
     """True by its words alone: an item may have been indented by mistake."""
+    second = line.tokens[1:2]
+    if line.first == "EXTERN":
+        return bool(second) and second[0].type == "DEF"
     if line.first != "RULE":
         return line.first in ITEM_WORDS
-    second = line.tokens[1:2]
     return bool(second) and second[0].text.isidentifier()
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 
 from gradspec.diagnostics import Diagnostic, Outcome, error, warning
+from gradspec.ir.expr import spoken
 from gradspec.ir.rule import companions
 from gradspec.plan.arrays import Expr
 from gradspec.plan.cost import cost_summary
@@ -60,10 +61,10 @@ def emit(
 
 def _faults(rule: RulePlan, target: str, operators: Operators) -> Iterable[Diagnostic]:
     yield from _collisions(rule, target, operators.reserved)
-    for name, reason in missing([*_expressions(rule)], operators.spellings):
+    for op, reason in missing([*_expressions(rule)], operators.spellings, target):
         yield error(
             "GS501",
-            f"{rule.name} needs {name}, which {target} does not have: {reason}",
+            f"{rule.name} needs {spoken(op)}, which {target} does not have: {reason}",
             rule.source,
             rule.span,
             help=f"write it with functions that {target} has, or leave {target} out of"
@@ -145,6 +146,7 @@ def module_text(
     modules: Mapping[str, str],
 ) -> str:
     """The whole text, of lines of at most 88 columns."""
+    assignments = page.assignments
     lines = [line for d in definitions for line in d.lines]
     code = "\n".join(line for line in lines if not line.lstrip().startswith(_TEXT))
     used = {*_MODULE.findall(code)}
@@ -156,6 +158,7 @@ def module_text(
         "from __future__ import annotations",
         *_import_groups([*wanted, *page.imports], page.relative),
         statement(f"__all__ = [{public}]"),
+        *(["\n".join(map(statement, assignments))] if assignments else []),
     ]
     texts = [laid_out(d.lines) for d in definitions]
     return "\n\n".join(parts) + "".join(f"\n\n\n{text}" for text in texts) + "\n"

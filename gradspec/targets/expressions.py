@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 from gradspec.ir.rule import UNBOUNDED
 from gradspec.plan.arrays import (
@@ -28,9 +29,13 @@ from gradspec.plan.arrays import (
     is_whole,
     nodes,
 )
+from gradspec.plan.operations import Types, expander, translate
 from gradspec.plan.program import Program
+from gradspec.primitives.foreign import definition
+from gradspec.primitives.lookup import partial as partial_of
 from gradspec.primitives.lookup import primitive
-from gradspec.primitives.row import Infix, Prefix, Runtime, Spelling, Template
+from gradspec.primitives.lookup import spelling as spelling_of
+from gradspec.primitives.row import Foreign, Infix, Prefix, Runtime, Spelling, Template
 from gradspec.targets.target import Page
 
 CONDITIONAL, OR, COMPARISON, SUM = 0, 1, 4, 9
@@ -67,6 +72,7 @@ class Dialect:
     """A target's spellings, and what the table of primitives does not contain.
 
     Attributes:
+        target: its name.
         spellings: how it says each primitive that it has.
         where: with the places ``{c}``, ``{x}``, ``{y}``.
         to_float: ``{x}`` in the type of ``{like}``, the name of a floating tensor.
@@ -83,6 +89,7 @@ class Dialect:
         root_of_size: the square root of a size ``{x}``, where that is a Python number.
     """
 
+    target: str
     spellings: Mapping[str, Spelling]
     where: str
     to_float: str
@@ -209,7 +216,9 @@ def _operation(node: Op, parts: list[Text], scope: Scope) -> Text:
             spelling = spelling if is_known else scope.dialect.static_power or spelling
     parts = _integers(node, parts, scope)
     if spelling is None:
-        spelling = scope.dialect.spellings[node.primitive]
+        spelling = spelling_of(
+            node.primitive, scope.dialect.spellings, scope.dialect.target
+        )
         parts = _lift_numbers(node, spelling, parts, scope)
     match spelling:
         case Infix():
@@ -223,8 +232,33 @@ def _operation(node: Op, parts: list[Text], scope: Scope) -> Text:
             page = scope.page
             called = page.core(name) if module == "core" else page.special(name)
             return Text(f"{called}({', '.join(part.text for part in parts)})", ATOM)
+        case Foreign(arguments=arguments):
+            holes = dict(zip(primitive(node.primitive).params, parts, strict=True))
+            passed = [holes[name].text for name in arguments if name in holes]
+            slopes = partial(_slopes, node.primitive, arguments, scope)
+            called = scope.page.foreign(spelling, slopes)
+            return Text(f"{called}({', '.join(passed)})", ATOM)
         case _:
             raise AssertionError(f"{node.primitive} was not expanded: {spelling}")
+
+
+def _slopes(op: str, arguments: tuple[str, ...], scope: Scope) -> tuple[str, ...]:
+    """The derivatives that are given for a foreign function, as functions of what it is
+    called with. (NumPy has none.)"""
+    one, dialect = definition(op), scope.dialect
+    if not one.derivatives or dialect.target == "numpy":
+        return ()
+    passed = [name for name in arguments if name in one.params]
+    inner = Scope(dialect, scope.page, like=passed[0])
+    none = Types(frozenset(), frozenset(), frozenset())
+    written = expander(dialect.spellings, frozenset())
+    found = []
+    for name in passed:
+        slope = partial_of(op, one.params.index(name))
+        assert slope is not None
+        value = written(translate(slope, none))
+        found.append(f"lambda {', '.join(passed)}: {render(value, inner)}")
+    return tuple(found)
 
 
 def _is_root_of_size(node: Op, scope: Scope) -> bool:
@@ -237,7 +271,7 @@ def _is_root_of_size(node: Op, scope: Scope) -> bool:
 
 
 def _lift_numbers(
-    node: Op, spelling: Spelling, parts: list[Text], scope: Scope
+    node: Op, spelling: Spelling | None, parts: list[Text], scope: Scope
 ) -> list[Text]:
     """Python numbers converted to tensors, where the target's function requires
     tensors.
@@ -254,7 +288,9 @@ def _lift_numbers(
     if isinstance(spelling, Infix | Prefix):
         first = all(part.is_scalar for part in parts)
         wanted = (first, *[False] * (len(parts) - 1))
-    elif isinstance(spelling, Runtime) or all(part.is_scalar for part in parts):
+    elif isinstance(spelling, Runtime | Foreign) or all(
+        part.is_scalar for part in parts
+    ):
         wanted = numbers
     else:
         wanted = scope.dialect.lifts(node.primitive, numbers)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from gradspec.primitives.row import Foreign
 
 if TYPE_CHECKING:
     from gradspec.plan.cost import CostSummary
     from gradspec.plan.program import Operators, Program
 
-CORE, SPECIAL, AXES = "_gradspec", "_special", "_axes"
-"""The files of a runtime: its core, special functions, and operations on named axes."""
+CORE, SPECIAL, AXES, FOREIGN = "_gradspec", "_special", "_axes", "_foreign"
+"""The files of a runtime: its core, special functions, operations on named axes, and
+calls of functions of other modules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ class Page:
         self._taken = set(taken)
         self._own: dict[str, set[str]] = {}
         self._functions: dict[str, dict[str, None]] = {}
+        self._foreign: dict[Foreign, str] = {}
+        self._slopes: dict[Foreign, tuple[str, ...]] = {}
 
     def core(self, name: str) -> str:
         """``name`` of the runtime's core, imported."""
@@ -64,6 +69,25 @@ class Page:
     def axes(self, name: str) -> str:
         """``name`` of the runtime's functions for named axes, imported."""
         return self._runtime(AXES, name)
+
+    def foreign(self, called: Foreign, slopes: Callable[[], tuple[str, ...]]) -> str:
+        """The module's name of a foreign function, which it finds when it is imported.
+        ``slopes`` are the texts of its derivatives, which may name the function."""
+        if called not in self._foreign:
+            self._foreign[called] = self.fresh(f"_{called.name}")
+            self._slopes[called] = slopes()
+        return self._foreign[called]
+
+    @property
+    def assignments(self) -> tuple[str, ...]:
+        """The lines that find the foreign functions."""
+        lines = []
+        for called, name in self._foreign.items():
+            how = "foreign" if called.is_own else "foreign_numpy"
+            text = f"{called.path}({', '.join(called.arguments)})"
+            given = "".join(f", {slope}" for slope in self._slopes[called])
+            lines.append(f'{name} = {self._runtime(FOREIGN, how)}("{text}"{given})')
+        return tuple(lines)
 
     def fresh(self, name: str) -> str:
         """``name`` as a module-level name, or ``name2``, ``name3``, … if it is used."""

@@ -33,6 +33,7 @@ ONLY_IN = {
     "numpy": (
         *("stabilise", "symbolic/truth"),
         *("measure", "runtime/numpy", "notebook/plot"),
+        *("runtime/jax/_foreign", "runtime/tf/_foreign"),
     ),
     "rich": ("report", "notebook/page"),
     "click": ("cli", "arguments", "report", "api", "notebook"),
@@ -138,11 +139,12 @@ def test_targets_have_the_same_files() -> None:
 
 
 def test_no_stage_imports_the_runtimes() -> None:
+    """But for a trial, which calls foreign functions as emitted modules do."""
     found = [
         (path, line, name)
         for path in FILES
         for line, name in _imports(path)
-        if name.startswith("gradspec.runtime")
+        if name.startswith("gradspec.runtime") and path.stem != "foreign"
     ]
     assert found == []
 

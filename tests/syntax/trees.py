@@ -13,7 +13,7 @@ from gradspec.syntax.tokens import tidy
 AT = Span(0, 0)
 
 words = st.sampled_from(
-    "x y t dx n j rule save assume example static int because nograd sum max".split()
+    "x y t dx n j rule save assume example static int because nograd sum max extern derivative".split()
 )
 names = words.map(lambda word: nodes.Name(word, span=AT))
 name_tuples = st.lists(names, min_size=1, max_size=3).map(tuple)
@@ -147,7 +147,22 @@ functions = st.builds(
     expressions,
     **_places,
 )
+paths = st.lists(words, min_size=2, max_size=3).map(".".join)
+passed = st.lists(
+    words | st.sampled_from(["2.5", "-1", "3e-05"]), min_size=1, max_size=2
+)
+calls = st.builds(
+    nodes.ForeignCall, paths, st.none() | passed.map(tuple), name_tuples, span=_at
+)
+foreign = st.builds(
+    nodes.ForeignDef,
+    words,
+    name_tuples,
+    calls.map(lambda call: (call,)),
+    st.lists(expressions, max_size=2).map(tuple),
+    **_places,
+)
 imports = st.builds(nodes.Import, texts, name_tuples, span=_at, path_span=_at)
-modules = st.lists(rules | functions | imports, max_size=3).map(
+modules = st.lists(rules | functions | foreign | imports, max_size=3).map(
     lambda items: nodes.Module(Source("", ""), tuple(items))
 )

@@ -29,10 +29,11 @@ from gradspec.derive.complete import derived_entries
 from gradspec.derive.shortest import as_written, shortest
 from gradspec.diagnostics import Diagnostic, Fix, Label, error, warning
 from gradspec.ir.elements import Axes, Index, Nested, element, extent, places
-from gradspec.ir.expr import ZERO, Expr, Ref, show
+from gradspec.ir.expr import ZERO, Expr, Ref, show, spoken
 from gradspec.ir.rule import Definition, Input, Rule
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names, nodes, size
+from gradspec.primitives.foreign import foreign_operations
 from gradspec.source import Span
 from gradspec.symbolic.compare import (
     Comparison,
@@ -139,6 +140,13 @@ def refutation(witness: Witness, instances: tuple[Instance, ...]) -> Diagnostic:
         also = () if guilty is None else (probably(rule, guilty),)
     if rule.surrogates:
         notes.append("the derivative is that of the surrogate")
+    unknown = foreign_operations([claim.declared, claim.derived])
+    if unknown:
+        listed = ", ".join(f"`{spoken(op)}`" for op in unknown)
+        notes.append(
+            f"the numbers are those of a stand-in for {listed}: of a foreign function"
+            " only the given derivative is known"
+        )
     code, difference = "GS401", "is not the derivative"
     if is_rounding(claim, witness.point):
         code, difference = (

@@ -73,7 +73,8 @@ class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
     "number", "whole" and "known" (a whole number that is no compiler's symbol);
     ``axes``, declared shapes as in ``{"x": "... n"}``; ``computed_in``; ``constant``,
     the places of outputs without a gradient; ``is_exact``, whether the gradient is the
-    derivative of ``value``; ``outputs``, their number.
+    derivative of ``value``; ``outputs``, their number; ``inputs``, the names of the
+    inputs, where those of ``value`` do not tell.
     """
 
     value: ClassVar[Callable[..., Any]]
@@ -187,11 +188,13 @@ def rule(
     fills: bool = False,
     is_exact: bool = True,
     outputs: int = 1,
+    inputs: Sequence[str] = (),
 ) -> Callable[[type[Rule]], type[Rule]]:
     """The decorator that registers a rule with PyTorch, see `Rule`."""
 
     def decorate(cls: type[Rule]) -> type[Rule]:
-        names = cls.value.__code__.co_varnames[: cls.value.__code__.co_argcount]
+        code = cls.value.__code__
+        names = inputs or code.co_varnames[: code.co_argcount]
         cls._name, cls._computed_in = name, computed_in
         cls._kinds = {n: kinds.get(n, "floating") for n in names}
         cls._extra, cls._fills = extra, fills

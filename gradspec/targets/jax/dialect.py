@@ -105,6 +105,7 @@ def _einsum(node: arrays.Einsum, parts: tuple[Text, ...], page: Page) -> str:
 
 
 DIALECT = Dialect(
+    target="jax",
     spellings=SPELLINGS,
     where="jnp.where({c}, {x}, {y})",
     to_float="{x}.astype({like}.dtype)",

@@ -113,6 +113,7 @@ def _operand(part: Text, is_swapped: bool, least: int) -> str:
 
 
 DIALECT = Dialect(
+    target="numpy",
     spellings=SPELLINGS,
     where="np.where({c}, {x}, {y})",
     to_float="{x}.astype({like}.dtype)",

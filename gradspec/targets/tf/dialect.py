@@ -169,6 +169,7 @@ def _lifts(name: str, numbers: tuple[bool, ...]) -> tuple[bool, ...]:
 
 
 DIALECT = Dialect(
+    target="tf",
     spellings=SPELLINGS,
     where="tf.where({c}, {x}, {y})",
     to_float="tf.cast({x}, {like}.dtype)",

@@ -234,6 +234,7 @@ def _variants(node: Op, numbers: tuple[bool, ...]) -> Template | None:
 
 
 DIALECT = Dialect(
+    target="torch",
     spellings=SPELLINGS,
     where="torch.where({c}, {x}, {y})",
     to_float="{x}.to({like}.dtype)",
