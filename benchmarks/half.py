@@ -97,7 +97,7 @@ def unary(entries: Iterable[Entry]) -> tuple[str, ...]:
         module = load(source, entry.root).module if source else None
         for rule in module.rules if module else ():
             inputs = rule.tensor_inputs
-            if rule.is_elementwise and len(inputs) == 1 and inputs[0].shape.batch:
+            if not rule.has_axes and len(inputs) == 1 and inputs[0].shape.batch:
                 found.append(rule.name)
     return tuple(found)
 

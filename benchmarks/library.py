@@ -23,5 +23,5 @@ def complete_rules(path: Path) -> tuple[Complete, ...]:
     loaded = load(Source(str(path), path.read_text(encoding="utf-8")), str(path.parent))
     assert loaded.module is not None, path
     return tuple(
-        complete_scalars(rule) for rule in loaded.module.rules if rule.is_elementwise
+        complete_scalars(rule) for rule in loaded.module.rules if not rule.has_axes
     )

@@ -74,7 +74,7 @@ def mutants(rule: Rule) -> Iterator[Mutant]:
                 seen.add(wrong)
                 yield Mutant(kind, rule, ((name, wrong),), ((name, value),))
         assumed = {n for a in rule.assumes for n in names(a.condition)}
-        if rule.is_elementwise and value != ZERO:
+        if not rule.has_axes and value != ZERO:
             for kind, wrong in hidden(
                 value, upstream, None if name in assumed else name
             ):

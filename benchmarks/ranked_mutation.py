@@ -46,7 +46,7 @@ def ranked() -> list[Rule]:
             Source(path.name, path.read_text("utf-8")), str(path.parent)
         ).module
         for rule in module.rules if module is not None else ():
-            if not rule.is_elementwise:
+            if rule.has_axes:
                 found.append(_declared(rule))
     return found
 

@@ -191,7 +191,7 @@ def _keeps_values(rule: Rule, changed: Rule) -> bool:
     """True if the change keeps the value of each output wherever it is defined, and
     gives it the limit from every side where it is not. (The sampled points are those at
     which the conditions of the changed rule decide.)"""
-    if not rule.is_elementwise:
+    if rule.has_axes:
         return False
     old, new = elementwise(rule), elementwise(changed)
     points = (*old.points, *new.points, *_with_zeros(new))

@@ -130,7 +130,7 @@ class Cut:
 
 def thorough(instance: Instance) -> Effort:
     """The effort for a table of boundaries; one element stands for all."""
-    if instance.written.is_elementwise:
+    if not instance.written.has_axes:
         return Effort(4, 150_000, 24)
     return Effort(1, 50_000)
 

@@ -76,7 +76,7 @@ def check(rule: Complete, budget: float = 10.0) -> Outcome[Judged]:
             some = [found for found in some if found.headline in headlines]
         found += some
     outcome = _outcome(rule, judgements, found)
-    if outcome.value is None or not rule.is_elementwise or not plain:
+    if outcome.value is None or rule.has_axes or not plain:
         return outcome
     holes = boundaries.holes(usual, met)
     return replace(outcome, value=replace(outcome.value, holes=holes))

@@ -30,9 +30,7 @@ _FLOATING = (Kind.FLOAT, Kind.NOGRAD)
 def shapeless(rule: Rule) -> Iterator[Diagnostic]:
     """Diagnostics for rules without a meaning, which cannot be checked further."""
     values = {let.name: let.value for let in rule.forward}
-    if (
-        not rule.is_elementwise
-    ):  # else an output, or a gradient, has the shape of inputs
+    if rule.has_axes:  # else an output, or a gradient, has the shape of inputs
         yield from _typeless(rule, values)
         yield from _countless(rule, values)
 
@@ -185,7 +183,7 @@ def _singular(seen: Instance, point: Point) -> str:
 def _undefined_warning(seen: Instance, point: Point) -> Diagnostic:
     rule, written, bad = seen.rule, seen.written, _singular(seen, point)
     texts = [let.value for let in written.forward]
-    if written.is_elementwise:
+    if not written.has_axes:
         texts = [seen.forward[bad]]
     found = (n for text in texts for n in nodes(expand(text)) if isinstance(n, Apply))
     needed = tuple(dict.fromkeys(filter(None, map(_needed_condition, found))))[:_MOST]

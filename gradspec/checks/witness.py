@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from gradspec.checks.instances import Instance, few, instances, stem
+from gradspec.checks.instances import Instance, few, stem
 from gradspec.derive.chain import plus, times
 from gradspec.diagnostics import Diagnostic, Outcome, error
 from gradspec.ir.expr import ZERO, Apply, Const, Expr, Ref, Select, show
@@ -60,7 +60,7 @@ def witnesses(rule: Rule) -> Outcome[tuple[Witness, ...]]:
     the override of another rule, which is no derivative, or is too large."""
     if is_too_large(rule) or calls_surrogate(rule):
         return Outcome(())
-    known = instances(rule) if rule.is_elementwise else few(rule)
+    known = few(rule)
     counts: dict[str, int] = {}
     effort = Effort(_STEPS)
     for instance in known.small:

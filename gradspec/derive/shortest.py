@@ -48,7 +48,7 @@ def as_written(expr: Expr) -> str:
 
 
 def _by_sympy(rule: Rule, name: str) -> list[Expr]:
-    outputs = closed_outputs(rule) if rule.is_elementwise else {}
+    outputs = {} if rule.has_axes else closed_outputs(rule)
     if rule.surrogates or calls_surrogate(rule):
         return []
     if not outputs or sum(map(size, outputs.values())) > _LARGEST:

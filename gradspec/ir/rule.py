@@ -194,7 +194,8 @@ class Signature:
 
     @property
     def has_axes(self) -> bool:
-        """True if an input or output has axes of its own."""
+        """True if an input or output has axes of its own; a rule without is called
+        elementwise, though it be of rank 0."""
         shapes = [i.shape for i in self.inputs] + [o.shape for o in self.outputs]
         return any(shape.axes for shape in shapes)
 
@@ -258,11 +259,6 @@ class Rule(Signature):
 
     def _of(self, role: Role) -> Iterator[Definition]:
         return (d for d in self.definitions if d.role is role)
-
-    @property
-    def is_elementwise(self) -> bool:
-        """True if no variable has an axis; a rank-0 rule counts as elementwise."""
-        return not self.has_axes
 
     @property
     def declared(self) -> dict[str, Definition]:

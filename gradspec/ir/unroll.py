@@ -376,7 +376,7 @@ def unrolled_at(
     rule: Rule, sizes: Sizes
 ) -> tuple[tuple[Unrolled, ...], tuple[Gap, ...]]:
     """The rule at one combination, for each value of the index inputs, and the gaps."""
-    if rule.is_elementwise:
+    if not rule.has_axes:
         return (Unrolled(rule, {}),), ()
     if count(rule, sizes) > MOST_ELEMENTS or work(rule, sizes) > _WORK:
         return (), ()

@@ -347,7 +347,7 @@ def _too_large(node: nodes.Call, cx: Context) -> None:
 
 
 def _call(node: nodes.Call, rule: Rule, bound: Arguments, cx: Context) -> Value | None:
-    if not rule.is_elementwise:
+    if rule.has_axes:
         _ranked_callee(node, rule, cx)
         _read_arguments(node, cx)
         return None

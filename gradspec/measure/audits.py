@@ -190,17 +190,17 @@ def _case(
     """A rule in a format; points and truths lie in files that begin with ``place``. None
     if it is too large at any sizes."""
     rule = judged.rule
-    one = elementwise(rule) if rule.is_elementwise else typical(rule)
+    one = typical(rule) if rule.has_axes else elementwise(rule)
     if one is None:
         return None
     order, same, sides = audit.order, chosen, audit.sides
-    if not rule.is_elementwise:
+    if rule.has_axes:
         order, same = min(order, 1), unroll(chosen, one.sizes, one.integers).rule
         sides = tuple(side for side in sides if side == "emitted")
     asked = quantities(one.rule, same, order)
     is_batched = all(i.shape.batch for i in rule.tensor_inputs)
     count = audit.points if is_batched else _AT_ONCE // 3
-    posed = question(one.rule, asked, dtype, count, rule.is_elementwise)
+    posed = question(one.rule, asked, dtype, count, not rule.has_axes)
     np.save(f"{place}.points.npy", np.array(list(posed.sample.columns.values())))
     found: dict[str, Any] = {
         f"{part}/{name}": np.concatenate([getattr(t, part) for t in truths])

@@ -101,7 +101,7 @@ class Scalars:
         Raises `ir.elements.OutOfRange` where the rule says nothing of these sizes.
         """
         unrolled = unroll(rule, sizes).rule
-        if not rule.is_elementwise:
+        if rule.has_axes:
             kept = (d for d in unrolled.definitions if not _is_derivative(d))
             unrolled = unrolled.keep(kept)
         derived = complete_scalars(unrolled)
@@ -174,7 +174,7 @@ def signature(rule: Rule) -> dict[str, Any]:
     """The data with which a rule is called, as plain data for JSON."""
     return {
         "rule": rule.name,
-        "axes": not rule.is_elementwise,
+        "axes": rule.has_axes,
         "inputs": [[i.name, i.kind.value] for i in rule.tensor_inputs],
         "outputs": [[o.name, o.kind.value] for o in rule.outputs],
     }

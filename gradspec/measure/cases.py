@@ -64,7 +64,7 @@ SMOOTH_DRAWS = 6
 
 def trial_case(rule: Rule, linear: bool = True) -> dict[str, Any]:
     """The job for one rule, as plain data for JSON; see `signature`."""
-    calls = _at_points(rule) if rule.is_elementwise else _over_axes(rule)
+    calls = _over_axes(rule) if rule.has_axes else _at_points(rule)
     examples = [_example(rule, example) for example in rule.examples]
     return {**_signature(rule, linear), "calls": list(calls), "examples": examples}
 
@@ -186,7 +186,7 @@ def conformance_case(rule: Rule, linear: bool) -> dict[str, Any] | None:
     if found is None:
         return None
     scalars, drawn, made = found
-    bare = Scalars.of(lost(rule), scalars.sizes, linear and rule.is_elementwise)
+    bare = Scalars.of(lost(rule), scalars.sizes, linear and not rule.has_axes)
     upstream = [f"d{name}" for name in made["upstream"]]
     return {
         **_signature(rule, linear),
@@ -220,16 +220,16 @@ def _call(rule: Rule, linear: bool) -> tuple[Scalars, Drawn, dict[str, Any]] | N
     """A call with batch axes, smooth if a few draws find one."""
     rng = random.Random(rule.name)
     batches: Mapping[str, Place] = {}
-    if not rule.is_elementwise:
+    if rule.has_axes:
         batches = list(batch_shapes(rule, rng))[1]
     best = None
     for sizes in size_choices(rule, 0, rng):
         try:
-            scalars = Scalars.of(rule, sizes, linear and rule.is_elementwise)
+            scalars = Scalars.of(rule, sizes, linear and not rule.has_axes)
             Scalars.of(lost(rule), sizes)
         except OutOfRange:
             continue
-        if rule.is_elementwise:
+        if not rule.has_axes:
             batches = _shapes(scalars, linear)
         for drawn in draws(scalars, batches, rng):
             best = scalars, drawn, call(scalars, drawn)

@@ -98,7 +98,7 @@ class _Closing:
         self.types = _types(rule, self.constants)
         tensors = rule.tensor_inputs
         floats = [i.name for i in tensors if i.kind in (Kind.FLOAT, Kind.NOGRAD)]
-        if not floats and not rule.is_elementwise:
+        if not floats and rule.has_axes:
             raise NotEmitted("it has no floating input")
         self.like = Name(floats[0] if floats else tensors[0].name)
         self.view = {i.name: _known_input(i.name, i.shape) for i in tensors}
@@ -204,7 +204,7 @@ class _Closing:
                 known = _known_input(f"d{output.name}", output.shape)
                 batched = view[output.name].batched or bool(rows[f"d{output.name}"])
                 view[f"d{output.name}"] = Known(known.expr, known.sizes, batched)
-        parts = {} if rule.is_elementwise else parts_by_batch(rule)
+        parts = parts_by_batch(rule) if rule.has_axes else {}
         found: dict[str, Expr] = {}
         for let in in_order((*rule.backward_locals, *rule.backward)):
             value = self._cotangent(let, parts, view)
@@ -221,7 +221,7 @@ class _Closing:
         """A value of the backward pass; see `rewrites.parts_by_batch` for those in parts."""
         # For an elementwise rule the framework sums to the shape of an input.
         rows = {f"d{i.name}": i.shape.batch for i in self.rule.inputs}
-        batched = self.rule.is_elementwise or rows.get(let.name, True)
+        batched = not self.rule.has_axes or rows.get(let.name, True)
         if let.name not in parts:
             return self._array(let.value, let.indices, let.axes, view, batched, True)
         found = [
@@ -244,7 +244,7 @@ class _Closing:
             if name in view:
                 return {}, f"{name} is a name of the rule's own"
             view[name] = _known_input(name, variable.shape)
-        if self.rule.is_elementwise:
+        if not self.rule.has_axes:
             return {}, ""
         try:
             entries = indexed_tangents(self.rule)

@@ -65,7 +65,7 @@ def _gradient(
     upstream = rule.cotangents
     if _is_zero(whole):
         return Gradient(variable.name, ZERO, (), ())
-    if not rule.is_elementwise:
+    if rule.has_axes:
         _require_one_batch(rule, variable, names(whole))
     parts = linear_terms(whole, upstream, extents)
     if parts is None:
@@ -81,7 +81,7 @@ def _gradient(
         is_ragged = reach & {*names(value)} and not reach & _names_in_shape(
             value, reach
         )
-        if rule.is_elementwise or not variable.shape.batch or not is_ragged:
+        if not rule.has_axes or not variable.shape.batch or not is_ragged:
             return value
         return Op(BROADCAST_LIKE, (value, Name(variable.name)))
 
@@ -94,7 +94,7 @@ def _gradient(
         for u, value in parts.items()
     )
     slopes = (
-        with_values(value, {u: ONE}) if rule.is_elementwise else None
+        None if rule.has_axes else with_values(value, {u: ONE})
         for u, value in parts.items()
     )
     return Gradient(variable.name, full(whole), terms, tuple(slopes))
@@ -134,10 +134,10 @@ def _spans(
     gradient already summed over batch axes, its input alone. A gradient without
     cotangents has the shape of all outputs.
     """
-    if not variable.shape.batch and not rule.is_elementwise:
+    if not rule.has_axes:
+        upstream = upstream or rule.cotangents
+    elif not variable.shape.batch:
         return (variable.name,)
-    if not upstream and rule.is_elementwise:
-        upstream = rule.cotangents
     values = {let.name: let.value for let in closed.forward}
     used = set(_shaping(value))
     for name in (*(u.removeprefix("d") for u in upstream), *_shaping(value)):
@@ -161,7 +161,7 @@ def tangents_of(
             return None, _not_linear(rule, gradient.input)
     if closed.no_tangents:
         return None, closed.no_tangents
-    if not rule.is_elementwise:
+    if rule.has_axes:
         tangents = (closed.tangents.get(f"{o.name}_dot", ZERO) for o in rule.outputs)
         return tuple(tangents), ""
     for gradient in gradients:
@@ -360,11 +360,12 @@ def in_full(
         output, value = outputs[let.name], let.value
         shape = output.shape
         is_number = may_be_number(value, frozenset(names(value)) - every)
+        is_whole = is_number and rule.has_axes
         lacking = _parts(rule, output, computed, gradients) if shape.batch else set()
-        if rule.is_elementwise or not is_number:
+        if not is_whole:
             lacking -= _surely_reached(value, rule.tensor_inputs)
         rows = [i for i in rule.tensor_inputs if i.shape.batch and i.name in lacking]
-        if is_number and not rule.is_elementwise:
+        if is_whole:
             rows = rows or [*rule.tensor_inputs[:1]]
         for other in rows:
             value = _broadcast(value, other, shape)

@@ -456,7 +456,7 @@ class Sample:
 
     def written_out(self, rule: Rule, by: Expansion) -> Rule:
         """``rule`` unrolled to an elementwise rule of its elements."""
-        return rule if rule.is_elementwise else unroll_by(rule, by).rule
+        return unroll_by(rule, by).rule if rule.has_axes else rule
 
 
 def samples(rule: Rule) -> tuple[Sample, ...]:

@@ -15,7 +15,6 @@ from dataclasses import replace
 from gradspec.ir.recurrence import states
 from gradspec.ir.rule import Chosen, Complete, Judged
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import calls_surrogate
 from gradspec.stabilise import sampling
 from gradspec.stabilise.arrays import ArraySelection
 from gradspec.stabilise.comparisons import with_comparands, without_names
@@ -54,10 +53,9 @@ def _selected(judged: Judged, effort: Effort | None) -> Chosen:
     done = without_dead_locals(rule, _recomputing(found, work.wide))
     safe = with_guards(done, work.points)
     work.losses += work.undefined_losses(safe)
-    is_changed = not rule.has_axes or safe != rule or calls_surrogate(judged.rule)
     return Chosen(
         judged,
-        safe if is_changed else judged.rule,
+        safe,
         tuple(work.rewrites),
         tuple(work.losses),
         tuple(work.wide),
@@ -88,7 +86,7 @@ def as_written(judged: Judged) -> Chosen:
 
 def _unchanged(judged: Judged) -> Chosen:
     rule = map_values(without_calls(judged.rule), tidy)
-    sample = sampling.points(rule) if rule.is_elementwise else None
+    sample = None if rule.has_axes else sampling.points(rule)
     safe = rule if sample is not None and not len(sample) else with_guards(rule, sample)
     return Chosen(judged, safe, as_written=True)
 

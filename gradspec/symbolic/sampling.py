@@ -73,7 +73,7 @@ def usual_count(rule: Rule) -> int:
 @lru_cache(maxsize=64)
 def _survey(rule: Rule, count: int, seed: int) -> Survey:
     """All arguments by place: the cache takes ``f(a)`` and ``f(a, 0)`` for two."""
-    if not rule.is_elementwise:
+    if rule.has_axes:
         return Survey((), ())
     outputs = program(*(inline(rule.forward, o) for o in _outputs(rule)))
     points: list[Values] = []

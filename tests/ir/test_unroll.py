@@ -60,7 +60,7 @@ def test_elements_are_inputs_and_reductions_are_written_out() -> None:
         "y[0]": "x[0] * w[0, 0] + x[1] * w[0, 1] + b[0]",
         "y[1]": "x[0] * w[1, 0] + x[1] * w[1, 1] + b[1]",
     }
-    assert rule.is_elementwise
+    assert not rule.has_axes
     assert verify(rule) == ()
 
 

@@ -136,5 +136,5 @@ def _node(
                 yield f"{rule.name} is called with {len(args)} arguments"
             if not 0 <= output < len(rule.outputs):
                 yield f"{rule.name} has no output {output}"
-            if not rule.is_elementwise:
+            if rule.has_axes:
                 yield f"{rule.name} is called and is not elementwise"

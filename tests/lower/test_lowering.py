@@ -312,7 +312,7 @@ def test_places_lead_back_to_the_text() -> None:
 
 def test_every_reference_of_an_elementwise_rule_is_bare() -> None:
     for made in rules(FIRST_FILE).values():
-        if made.is_elementwise:
+        if not made.has_axes:
             values = (let.value for let in made.forward)
             refs = (n for v in values for n in nodes(v) if isinstance(n, Ref))
             assert all(n.indices == () for n in refs)

@@ -233,9 +233,7 @@ def arrays(rule: Rule) -> dict[str, Any]:
     random = np.random.default_rng(len(rule.name))
     found: dict[str, Any] = {}
     for i in rule.tensor_inputs:
-        batch = (
-            (2,) if i.shape.batch and not rule.is_elementwise and i.name != "v" else ()
-        )
+        batch = (2,) if i.shape.batch and rule.has_axes and i.name != "v" else ()
         own = [size if isinstance(size, int) else SIZES[size] for size in i.shape.axes]
         found[i.name] = random.uniform(0.2, 1.8, (*batch, *own))
         if i.kind is Kind.INT:
@@ -267,7 +265,7 @@ def test_values_and_gradients_are_those_of_the_formula(target: str) -> None:
             wrong[name] = repr(fault)[:200]
             continue
         shapes = [fuzz.shape_of(rule, o, given, sizes) for o in rule.outputs]
-        if not rule.is_elementwise and [o.shape for o in outputs] != shapes:
+        if rule.has_axes and [o.shape for o in outputs] != shapes:
             wrong[name] = f"{[o.shape for o in outputs]}, not {shapes}"
             continue
         full = [y.expand(o.shape) for y, o in zip(want.outputs, outputs, strict=True)]

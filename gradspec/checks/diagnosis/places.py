@@ -97,7 +97,7 @@ class View:
 
     def close(self, expr: Expr) -> Expr:
         """``expr`` at these indices, in the names of the points."""
-        if self.instance.written.is_elementwise:
+        if not self.instance.written.has_axes:
             return expr
         return self.expansion.expand(expr, self.env)
 

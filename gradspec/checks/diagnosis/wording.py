@@ -370,7 +370,7 @@ def _lines(
 
 def _forms(rule: Rule, derived: Expr) -> tuple[Expr, ...]:
     upstream = frozenset(rule.cotangents)
-    if not rule.is_elementwise or size(derived) > _LARGEST:
+    if rule.has_axes or size(derived) > _LARGEST:
         return (derived,)
     if not is_linear(derived, upstream):
         return (derived,)
