@@ -403,7 +403,7 @@ def fmt_command(paths: tuple[str, ...], only_check: bool, diff: bool) -> None:
 @click.option("--why", is_flag=True, help="A line for each site that is not lifted.")
 @click.option("--assumptions", is_flag=True, help="What each verdict assumes.")
 @click.option("--tests", is_flag=True, help="Read folders of tests and docs, too.")
-@arguments.folder("--out", "Write the rules: DIR/<path of the file>.grad.")
+@arguments.folder("--out", "Write the rules: DIR/<path of the module>.grad.")
 @click.option(
     "--repro",
     is_flag=True,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from time import process_time
 from typing import Any
 
 from gradspec.ir.expr import Apply, Expr, Ref
@@ -66,12 +68,15 @@ _CONTEXT = frozenset(
 )
 
 
+@dataclass(frozen=True, eq=False)
 class Let:
     """A local of a rule, and the line of Python that made it."""
 
-    def __init__(self, name: str, array: Array, phase: str, line: int) -> None:
-        self.name, self.axes, self.value = name, array.axes, array.value
-        self.phase, self.line = phase, line
+    name: str
+    axes: Axes
+    value: Expr
+    phase: str
+    line: int
 
 
 class Expressions(Arrays):
@@ -95,6 +100,7 @@ class Expressions(Arrays):
         self.attribute: Callable[[str], Any] | None = None
         self.axis_names: dict[str, int | None] = {}
         self.loose: set[str] = set()
+        self.hints: dict[str, int] = {}
 
     def is_loose(self, value: Array) -> bool:
         """True of a value of the surroundings, of which nothing is known."""
@@ -113,8 +119,10 @@ class Expressions(Arrays):
         known = self.known.get((value.value, value.axes))
         if known is None:
             name = self.names.fresh(hint)
-            self.lets.append(Let(name, value, self.phase, getattr(node, "lineno", 0)))
-            known = element(name, value.axes)
+            used = tuple(i for i in value.indices if i.name in value.value.free)
+            line = getattr(node, "lineno", 0)
+            self.lets.append(Let(name, used, value.value, self.phase, line))
+            known = element(name, used)
             self.known[value.value, value.axes] = known
         value.value = known
         return value
@@ -137,8 +145,8 @@ class Expressions(Arrays):
 
     def _step(self, node: ast.AST) -> None:
         self.steps += 1
-        if self.steps > STEPS:
-            raise CannotLift("python", "code that is too long", node)
+        if self.steps > STEPS or process_time() > self.project.deadline:
+            raise CannotLift("effort", "code that takes too long to read", node)
 
     def evaluate(self, node: ast.expr, scope: Scope) -> Any:
         self._step(node)
@@ -194,12 +202,15 @@ class Expressions(Arrays):
                 found.append(self.evaluate(node, scope))
         return found
 
-    def items_of(self, value: Any, node: ast.AST) -> Sequence[Any]:
+    def items_of(self, value: Any, node: ast.AST, wanted: int = -1) -> Sequence[Any]:
         match value:
             case tuple() | list():
                 return value
             case Opaque():
                 return ()
+            case Shape(array=array) if self._hints_at_rank(array, wanted):
+                told = f"the shape of an array that has to have {wanted} axes"
+                raise CannotLift("shape", told, node)
             case Shape(array=array) if not array.is_open:
                 return [self.size(array, k, node) for k in range(len(array.axes))]
             case Shape():
@@ -208,6 +219,14 @@ class Expressions(Arrays):
                 raise CannotLift(
                     "python", "unpacking something that is not a tuple", node
                 )
+
+    def _hints_at_rank(self, array: Array, wanted: int) -> bool:
+        """True if an input has to have another rank than it is taken to have."""
+        if wanted < 0 or (not array.is_open and len(array.axes) == wanted):
+            return False
+        if isinstance(array.value, Ref):
+            self.hints[array.value.name] = wanted
+        return True
 
     def _on_Dict(self, node: ast.Dict, scope: Scope) -> dict[Any, Any]:
         if any(not isinstance(key, ast.Constant) for key in node.keys):
@@ -453,7 +472,7 @@ class Expressions(Arrays):
         found = base.fallback(name) if base.fallback is not None else None
         if found is not None:
             return found
-        if name in base.stored:
+        if base.stored is None or name in base.stored:
             told = f"`{ast.unparse(node)}` is set elsewhere, or on another path"
             raise CannotLift("python", told, node)
         raise IsBroken("structure", f"`{ast.unparse(node)}` is never set", node)

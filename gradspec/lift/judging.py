@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from gradspec import pipeline
+from gradspec.checks.check import check as check_rule
 from gradspec.checks.diagnosis.wording import Witness
 from gradspec.checks.evidence import Claim
 from gradspec.checks.instances import Instance, instances
@@ -22,7 +24,7 @@ from gradspec.ir.elements import element, places
 from gradspec.ir.rule import Rule, Status
 from gradspec.ir.unroll import is_too_large
 from gradspec.ir.walk import deep, forget, names
-from gradspec.options import Options
+from gradspec.mend import check_and_mend
 from gradspec.source import Source
 from gradspec.symbolic.compare import (
     Comparison,
@@ -32,10 +34,11 @@ from gradspec.symbolic.compare import (
     meets,
     shared_digits,
 )
+from gradspec.symbolic.limit import Shortage, run_limited
 from gradspec.symbolic.neighbours import on_border
 
 FARTHEST = Fraction(10**5)
-BUDGET = 2.0
+BUDGET = 0.8
 """Effort for the check of one rule."""
 
 _HAIR = 1e-14  # a relative difference that is rounding
@@ -213,13 +216,17 @@ class Checked:
         return tuple(name for name, status in self.statuses if status in words)
 
 
-def check(text: str, budget: float = BUDGET) -> Checked:
-    """The rule through the ordinary check."""
-    forget()
+@deep()
+def check(text: str, explains: bool = False) -> Checked:
+    """The rule through the ordinary check; what is wrong with it is explained by changes
+    that are tried."""
     rule, fault = rule_of(text)
     if rule is None:
         return Checked(fault=fault)
-    outcome = pipeline.check_rule(rule, Options(budget=budget))
+    work = partial(check_and_mend if explains else check_rule, complete(rule), BUDGET)
+    outcome = run_limited(2 * BUDGET, work)
+    if isinstance(outcome, Shortage):
+        return Checked(fault=outcome.sentence("judging it", BUDGET))
     if outcome.value is None:
         told = next(
             (d.headline for d in outcome.diagnostics if d.is_error), "no verdict"

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from time import process_time
 
 from gradspec.ir.expr import show
 from gradspec.ir.walk import deep
@@ -35,7 +36,10 @@ _ORDER = [
 """Verdicts on paths: that of a site is the last of them in this order."""
 
 _PURPOSE = re.compile(r"#\s*gradspec:\s*on purpose,?\s*because\s+(.+?)\s*$")
-LARGEST = 8000
+SECONDS = 1.0
+"""Of processor time, in which all paths of a site have to be read."""
+
+LARGEST = 4000
 """Characters of a rule beyond which it is not judged."""
 
 
@@ -105,7 +109,9 @@ def lift(
             continue
         progress(file.shown)
         taken: set[str] = set()
+        project.deadline = float("inf")
         for site in sites_of(module, project):
+            project.deadline = process_time() + SECONDS
             findings.append(_finding(site, project, file, taken))
     return Report(tuple(findings), tuple(unread), len(files))
 

@@ -15,8 +15,8 @@ _WORDS = words(
     " np torch tf jnp jax math numpy tensorflow scipy special static int bool"
     " nograd param Tensor true false nan gradspec"
 )
-AXES = ["n", "m", "k", "l", "d", "b", "c", "h", "w"]
-LETTERS = ["i", "j", "k", "l", "p", "q", "r", "s", "t", "u", "v", "w"]
+AXES = ["n", "m", "d", "c", "h", "w", "b", "f", "g"]
+LETTERS = ["i", "j", "k", "l", "p", "q", "r", "s", "t", "u", "v", "e"]
 
 
 @cache

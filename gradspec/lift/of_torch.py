@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradspec.lift.machine import Machine
-from gradspec.lift.project import Module, Project
+from gradspec.lift.project import Module, Project, stored_names
 from gradspec.lift.reading import Reading, Site
 from gradspec.lift.values import CannotLift, Class, Context, Function, IsBroken, Library
 
@@ -69,7 +69,7 @@ def read(r: Reading) -> None:
     parameters, values, defaults = r.arguments(forward, skipped)
     extra = {p.arg: r.argument(p, d) for p, d in _keyword_only(forward)}
     r.remember(values)
-    context = Context(stored=r.site.module.stored)
+    context = Context(stored=_stored(r))
     if "__init__" in methods:
         fields = {
             n.attr
@@ -122,6 +122,25 @@ def read(r: Reading) -> None:
     r.take_gradients(
         parameters[:count], values[:count], gradients, place, axes_are_summed=True
     )
+
+
+def _stored(r: Reading) -> frozenset[str] | None:
+    """Attributes that may be set in the object: by methods of the class, or by functions
+    of the file that are in no other class; None if some base is not known."""
+    node = r.site.node
+    assert isinstance(node, ast.ClassDef)
+    if any(
+        r.project.resolve(b, r.site.module.scope, r.machine) is None for b in node.bases
+    ):
+        return None
+    every = r.site.module.tree
+    others = (
+        c for c in ast.walk(every) if isinstance(c, ast.ClassDef) and c is not node
+    )
+    apart = {id(inner) for c in others for inner in ast.walk(c)}
+    here = [n for n in ast.walk(every) if id(n) not in apart]
+    inherited = [n for m in r.site.more.values() for n in ast.walk(m)]
+    return stored_names([*here, *inherited])
 
 
 def _quantity(number: int, noun: str) -> str:

@@ -11,18 +11,21 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from gradspec.ir.expr import Apply, Expr, Ref, Select
+from gradspec.ir.expr import Apply, Expr, Ref, Select, Size
 from gradspec.ir.walk import transform
-from gradspec.lift.arrays import Arrays, arithmetic, choice
+from gradspec.lift.arrays import Arrays, arithmetic, choice, view
 from gradspec.lift.values import (
     Array,
+    Axes,
     CannotLift,
     Chosen,
+    Index,
     Library,
     Opaque,
     Shape,
     as_condition,
     as_number,
+    extent_named,
     is_condition,
     words,
 )
@@ -309,7 +312,39 @@ def _reshape(m: Arrays, node: Node, x: Any, *shape: Any) -> Any:
             mine, wanted = x.axes, other.axes
             if len(mine) == len(wanted) and x.is_open == other.is_open:
                 return m.like(x, other, node)
+    sizes = (
+        shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+    )
+    if isinstance(x, Array) and not x.is_open:
+        axes = _axes_of_sizes(m, x, sizes)
+        if axes is not None:
+            return view(x, axes)
     raise CannotLift("reshape", "`reshape` rearranges elements", node)
+
+
+def _axes_of_sizes(m: Arrays, x: Array, sizes: Any) -> Axes | None:
+    """The axes of an array in a shape that adds or drops axes of size 1 only; None if the
+    shape does more."""
+    left = list(x.indices)
+    free = sum(type(s) is int and s == -1 for s in sizes)
+    if len(left) != sum(not (type(s) is int and s == 1) for s in sizes) or free > 1:
+        return None
+    found: list[Index | None] = []
+    for size in sizes:
+        if type(size) is int and size == 1:
+            found.append(None)
+            continue
+        index = left.pop(0)
+        value = size.value if isinstance(size, Array) else None
+        if isinstance(value, Size) and len(x.indices) == 1:
+            m.unify(extent_named(value.axis), index.extent)  # there are no others
+        elif isinstance(value, Size):
+            if extent_named(value.axis).root is not index.extent.root:
+                return None
+        elif size != -1:
+            return None
+        found.append(index)
+    return tuple(found)
 
 
 def _summed_to(m: Arrays, node: Node, x: Any, *shape: Any) -> Any:
@@ -445,6 +480,7 @@ _KEYWORDS = {
     "dim1": "b",
     "multiplier": "y",
     "values": "y",
+    "value": "x",
 }
 """Keywords of the frameworks, and what the functions here call them."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, product
@@ -24,7 +24,7 @@ _MOST_PATHS, _MOST_FORKS, _MOST_HYPOTHESES = 8, 5, 90
 _OF_SHAPES = ("shape", "gradient shape")
 _OF_PATHS = ("dead", "python", "tangent")
 _FINAL = words(
-    "structure kernel communication autograd import random loop callback reshape"
+    "effort structure kernel communication autograd import random loop callback reshape"
     " function module unknown indexing aliasing"
 )
 
@@ -56,9 +56,13 @@ def _definitions(tree: ast.Module) -> Iterator[tuple[ast.AST, tuple[ast.AST, ...
         ]
 
 
-def hypotheses(count: int) -> Iterator[Ranks]:
+def hypotheses(names: Sequence[str], hints: Mapping[str, int]) -> Iterator[Ranks]:
     """Ranks of inputs, the likeliest first: elementwise; rows; fixed ranks, smaller ones
-    first; then the same with square matrices."""
+    first; then the same with square matrices. Of some the code says the rank."""
+    count = len(names)
+    if hints:
+        yield from _hinted(names, hints)
+        return
     yield Ranks(((True, 0),) * count)
     yield Ranks(((True, 1),) * count)
     for ranks in product(((True, 1), (False, 1), (False, 0)), repeat=min(count, 4)):
@@ -66,7 +70,10 @@ def hypotheses(count: int) -> Iterator[Ranks]:
             yield Ranks(ranks)
     for is_square in (False, True):
         if count > 4:
-            return
+            for rank, number in product((2, 1, 3, 4), (1, 2)):
+                fixed = (rank,) * number + (0,) * (count - number)
+                yield Ranks(tuple((False, k) for k in fixed), is_square)
+            continue
         most = {1: 5, 2: 5, 3: 4}.get(count, 3)
         order = "21034"
         every = [r for r in product(range(most), repeat=count) if max(r) > 0]
@@ -74,6 +81,13 @@ def hypotheses(count: int) -> Iterator[Ranks]:
         for fixed in every:
             if not is_square or max(fixed) > 1:
                 yield Ranks(tuple((False, k) for k in fixed), is_square)
+
+
+def _hinted(names: Sequence[str], hints: Mapping[str, int]) -> Iterator[Ranks]:
+    most = max(hints.values())
+    pools = [(hints[n],) if n in hints else (1, 0, *range(2, most + 1)) for n in names]
+    for ranks in product(*pools):
+        yield Ranks(tuple((False, k) for k in ranks))
 
 
 @dataclass(frozen=True)
@@ -94,7 +108,7 @@ def lift_site(site: Site, project: Project) -> Iterator[Paths]:
     first: CannotLift | None = None
     misfits: set[tuple[tuple[bool, int], ...]] = set()
     is_found = False
-    tried = list(islice(hypotheses(_count_arrays(site, project)), _MOST_HYPOTHESES))
+    tried = list(islice(hypotheses(*_arrays(site, project)), _MOST_HYPOTHESES))
     for ranks in tried:
         if ranks.with_more_axes().ranks in misfits and ranks.with_more_axes() != ranks:
             continue
@@ -119,12 +133,21 @@ def lift_site(site: Site, project: Project) -> Iterator[Paths]:
         raise first
 
 
-def _count_arrays(site: Site, project: Project) -> int:
-    """The number of inputs with elements."""
-    reading = Reading(site, project, Ranks(()), {})
-    with suppress(CannotLift, Fork):
-        _read(reading)
-    return max(1, sum(not v.is_static for v in reading.inputs))
+def _arrays(site: Site, project: Project) -> tuple[list[str], dict[str, int]]:
+    """The inputs with elements, and the ranks of those whose shapes are unpacked."""
+    hints: dict[str, int] = {}
+    names: list[str] = [""]
+    for _ in range(3):
+        ranks = Ranks(tuple((n not in hints, hints.get(n, 0)) for n in names))
+        reading = Reading(site, project, ranks, {})
+        with suppress(CannotLift, Fork):
+            _read(reading)
+        names = [v.name for v in reading.inputs if not v.is_static] or [""]
+        found = {n: k for n, k in reading.machine.hints.items() if n in names}
+        if not found:
+            break
+        hints |= found
+    return names, hints
 
 
 def explore(site: Site, project: Project, ranks: Ranks) -> tuple[Lifted, ...]:

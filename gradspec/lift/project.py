@@ -9,7 +9,7 @@ import os
 import re
 import stat
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -141,15 +141,18 @@ class Module:
     @cached_property
     def stored(self) -> frozenset[str]:
         """Every attribute that the file stores in some object."""
-        found = set()
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-                found.add(node.attr)
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "setattr":
-                found |= {
-                    f"{a.value!s}" for a in node.args if isinstance(a, ast.Constant)
-                }
-        return frozenset(map(str, found))
+        return stored_names(ast.walk(self.tree))
+
+
+def stored_names(nodes: Iterable[ast.AST]) -> frozenset[str]:
+    """The attributes that nodes store in some object."""
+    found = set()
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            found.add(node.attr)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "setattr":
+            found |= {f"{a.value!s}" for a in node.args if isinstance(a, ast.Constant)}
+    return frozenset(found)
 
 
 class Project:
@@ -166,6 +169,8 @@ class Project:
             )
             self._by_stem.setdefault(stem, []).append(file)
         self._modules: dict[Path, Module | None] = {}
+        self.deadline = float("inf")
+        """The processor time at which reading a site ends."""
 
     def module(self, file: File, text: bytes | None = None) -> Module:
         """The parsed file.

@@ -93,6 +93,10 @@ class Variable:
     default: Fraction | None = None
     takes_gradient: bool = True
 
+    @property
+    def indices(self) -> tuple[Index, ...]:
+        return tuple(i for i in self.axes if i is not None)
+
 
 @dataclass
 class Lifted:
@@ -171,7 +175,8 @@ class Reading:
             assert isinstance(own, Ref)
             self.machine.axis_names[own.name] = None if number is None else int(number)
             return value
-        if is_static or kind in _NUMERIC or number is not None:
+        is_guard = re.match(r"(eps|epsilon)\b", name)
+        if is_static or is_guard or kind in _NUMERIC or number is not None:
             return self.static_input(name, number)
         return self.array_input(name)
 

@@ -33,6 +33,7 @@ class Form:
     assumed: tuple[str, ...] = ()
     without: frozenset[str] = frozenset()
     fixed: dict[str, Expr] = field(default_factory=dict)
+    put: Change = same
     only: frozenset[str] | None = None
     reason: str = ""
     doc: str = ""
@@ -127,7 +128,8 @@ class Writer:
         def put(node: Expr) -> Expr:
             return fixed.get(node.name, node) if isinstance(node, Ref) else node
 
-        return change(transform(value, put) if fixed else value)
+        changed = transform(value, put) if fixed else value
+        return change(transform(changed, self.form.put))
 
     def _needed_locals(
         self, used: Iterable[Expr], changed: dict[str, Expr]

@@ -119,7 +119,7 @@ class Statements(Expressions):
             case ast.Name(id=name):
                 scope.names[name] = self.let(name, value, node)
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
-                values = self.items_of(value, node)
+                values = self.items_of(value, node, len(targets))
                 if isinstance(value, Opaque):
                     values = [value] * len(targets)
                 if any(isinstance(t, ast.Starred) for t in targets):

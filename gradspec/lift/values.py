@@ -219,7 +219,7 @@ class Context:
     saved: tuple[Any, ...] = ()
     nondifferentiable: tuple[Any, ...] = ()
     fallback: Callable[[str], Any] | None = None
-    stored: frozenset[str] = frozenset()
+    stored: frozenset[str] | None = frozenset()
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
 from gradspec.ir.walk import names, nodes, transform
 from gradspec.lift.reading import Lifted
 from gradspec.lift.rules import Form
-from gradspec.lift.values import ONE, ZERO
+from gradspec.lift.values import ONE, Extent, Index, reduction
 from gradspec.primitives.frameworks import CLIP
 from gradspec.primitives.lookup import rows
 
@@ -232,8 +232,30 @@ def without_steps(form: Form, both: bool) -> Form:
     )
 
 
-def with_mask(form: Form, name: str, value: int) -> Form:
-    return replace(form, fixed=form.fixed | {name: ONE if value else ZERO})
+def with_property(form: Form, name: str, kind: str) -> Form:
+    """With an input of which something is known: its rows sum to 1, or have the norm 1, or
+    it is a symmetric matrix."""
+
+    def visit(node: Expr) -> Expr:
+        if not isinstance(node, Ref) or node.name != name:
+            return node
+        if kind == "symmetric":
+            *rest, i, j = node.indices
+            turned = Ref(name, (*rest, j, i))
+            return Apply("div", (Apply("add", (node, turned)), Const(Fraction(2))))
+        index = Index(Extent(""))
+        other: Expr = Ref(name, (*node.indices[:-1], index.value))
+        if kind == "normalised":
+            return Apply("div", (node, reduction("sum", (index,), other)))
+        squares = reduction("sum", (index,), Apply("mul", (other, other)))
+        return Apply("div", (node, Apply("sqrt", (squares,))))
+
+    return replace(form, put=visit)
+
+
+def with_number(form: Form, name: str, value: int) -> Form:
+    number = Const(Fraction(value))
+    return replace(form, fixed=form.fixed | {name: number})
 
 
 # --- known surrogates of a step -----------------------------------------------------------

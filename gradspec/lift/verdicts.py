@@ -8,18 +8,30 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
+from time import process_time
 
 from gradspec.lift import judging, variants
 from gradspec.lift.judging import Difference, Survey
 from gradspec.lift.reading import Lifted
 from gradspec.lift.rules import Form, rule_text
+from gradspec.lift.values import CannotLift
 from gradspec.lift.variants import Facts
 
 WORDS = ["proved", "agrees", "guard", "surrogate", "needs", "refuted", "broken"]
 NOT_LIFTED = "not lifted"
 FINDINGS = frozenset(("refuted", "broken"))
 
+SECONDS = 6.0
+"""Of processor time, that the tests of one rule may take."""
+
+_EXPLAINED = 1500  # characters of a rule in which an error is looked for
+
 _ROUNDED = 2e-6  # a difference that single precision does not see
+
+_PROPERTIES = {
+    "normalised": "sums to 1 along its last axis",
+    "unit": "has the norm 1 along its last axis",
+}
 
 _LEAST = 2  # points at which a gradient has to be wrong
 _FEW = 8  # points that say something where nothing is proved
@@ -43,12 +55,15 @@ class Judge:
 
     def __init__(self, rule: Lifted, name: str) -> None:
         self.rule, self.name, self.facts = rule, name, Facts(rule)
+        self.begun = process_time()
         self.gradients = ", ".join(f"d{n}" for n in self.facts.stated)
 
     def _text(self, form: Form) -> str:
         return rule_text(self.rule, self.name, form)
 
     def _survey(self, form: Form) -> Survey:
+        if process_time() - self.begun > SECONDS:
+            raise CannotLift("effort", "it takes too long to judge")
         return judging.survey(self._text(form))
 
     def verdict(self) -> Judged:
@@ -118,7 +133,7 @@ class Judge:
     def _ranges(self) -> Iterator[tuple[str, ...]]:
         """Assumptions about inputs: each positive, each a part of 1, all of them."""
         variables = [v for v in self.rule.inputs if self._is_used(v.name)]
-        shown = [v.name + _indices(len([i for i in v.axes if i])) for v in variables]
+        shown = [v.name + _indices(len(v.indices)) for v in variables]
         yield from ((f"{v} > 0",) for v in shown)
         yield from ((f"0 < {v}", f"{v} < 1") for v in shown)
         yield from ((f"{v} != 0",) for v in shown)
@@ -143,6 +158,7 @@ class Judge:
         self.form, self.seen = form, seen
         yield from self._without_clips(form)
         yield self._with_masks(form)
+        yield self._with_properties(form)
         yield from self._straight_through(form)
         if facts.is_identity:
             yield self._surrogate(self._trick(seen), form)
@@ -188,13 +204,24 @@ class Judge:
             name = variable.name
             if name in self.facts.different or not self._is_used(name):
                 continue
-            both = (self._survey(variants.with_mask(form, name, k)) for k in (0, 1))
-            if all(seen.agrees for seen in both):
-                other = replace(
-                    form, assumed=(*form.assumed, f"{name} * (1 - {name}) == 0")
-                )
-                told = f"`{name}` is 0 or 1; then {self.gradients} agree"
-                return Judged("needs", told, other)
+            for pair in ((0, 1), (-1, 1)):
+                forms = (variants.with_number(form, name, k) for k in pair)
+                if all(self._survey(other).agrees for other in forms):
+                    told = f"`{name}` is {pair[0]} or {pair[1]}"
+                    return Judged("needs", f"{told}; then {self.gradients} agree", form)
+        return None
+
+    def _with_properties(self, form: Form) -> Judged | None:
+        """What is known of arrays and no code says."""
+        for variable in self.rule.inputs:
+            name = variable.name
+            kinds = ["symmetric"] if name in self.rule.squares else []
+            if variable.indices and name not in self.facts.different:
+                kinds += _PROPERTIES
+            for kind in kinds if self._is_used(name) else ():
+                if self._survey(variants.with_property(form, name, kind)).agrees:
+                    told = f"`{name}` {_PROPERTIES.get(kind, 'is symmetric')}"
+                    return Judged("needs", f"{told}; then {self.gradients} agree", form)
         return None
 
     def _straight_through(self, form: Form) -> Iterator[Judged | None]:
@@ -244,16 +271,18 @@ class Judge:
         return self._surrogate("of a step", form)
 
     def _with_parameters(self, form: Form) -> Judged | None:
-        """Parameters that are positive, or parts of 1: then nothing may differ."""
+        """Parameters that are positive, parts of 1, or in order: then nothing may
+        differ. (The first input is no parameter.)"""
         names = [
-            v.name + _indices(len([i for i in v.axes if i]))
-            for v in self.rule.inputs
-            if v.name not in self.facts.different and self._is_used(v.name)
+            v.name + _indices(len(v.indices))
+            for v in self.rule.inputs[1:]
+            if self._is_used(v.name)
         ]
         if not names:
             return None
         positive = tuple(f"{n} > 0" for n in names)
-        for assumed in (positive, (*positive, *(f"{n} < 1" for n in names))):
+        parts = (*positive, *(f"{n} < 1" for n in names))
+        for assumed in (positive, parts, (*positive, *self._order())):
             other = replace(form, assumed=(*form.assumed, *assumed))
             found = self._survey(other)
             if found.agrees and found.compared >= _FEW:
@@ -261,8 +290,18 @@ class Judge:
                 return Judged("needs", told, other)
             if found.differences:
                 self.form, self.seen = other, found
-                break
         return None
+
+    def _order(self) -> Iterator[str]:
+        """The order of bounds, by their names, with the first input between them."""
+        names = [v.name for v in self.rule.inputs if not v.axes]
+        first, others = names[:1], names[1:]
+        low = [n for n in others if re.match(r"(low|lo|min|left)", n)]
+        high = [n for n in others if re.match(r"(high|hi|max|upp|right)", n)]
+        if not low or not high:
+            return
+        yield from (f"{n} < {x}" for n in low for x in first)
+        yield from (f"{x} < {n}" for n in high for x in first)
 
     def _scaling(self, form: Form) -> Judged | None:
         """A gradient of a step that is a multiple of the straight-through one, or differs
@@ -298,7 +337,8 @@ class Judge:
             )
             return Judged("agrees", told, form)
         shown = _simplest(seen.differences)
-        checked = judging.check(self._text(form))
+        text = self._text(form)
+        checked = judging.check(text, explains=len(text) <= _EXPLAINED)
         errors = [d for d in checked.diagnostics if d.code == "GS401"]
         about = [d for d in errors if d.headline.startswith(f"{shown.gradient} ")]
         note, fix, line = "", "", self.rule.lines.get(shown.gradient)

@@ -190,7 +190,10 @@ def rule_files(report: Report) -> Iterator[tuple[str, str]]:
         rules = [f.rule.rstrip("\n") for f in group if f.rule]
         if rules:
             head = f"# Lifted from {file} by gradspec {__version__}\n\n"
-            yield f"{_inside(file)}.grad", head + "\n\n".join(rules) + "\n"
+            yield (
+                f"{_inside(file).removesuffix('.py')}.grad",
+                head + "\n\n".join(rules) + "\n",
+            )
 
 
 def _inside(file: str) -> str:
