@@ -16,12 +16,13 @@ from gradspec import pipeline
 from gradspec.checks.check import check as check_rule
 from gradspec.checks.diagnosis.wording import Witness
 from gradspec.checks.evidence import Claim
+from gradspec.checks.given import underivable
 from gradspec.checks.instances import Instance, instances
 from gradspec.derive.chain import is_linear
 from gradspec.derive.complete import complete
 from gradspec.diagnostics import Diagnostic
 from gradspec.ir.elements import element, places
-from gradspec.ir.rule import Rule, Status
+from gradspec.ir.rule import Complete, Status
 from gradspec.ir.unroll import is_too_large
 from gradspec.ir.walk import deep, forget, names
 from gradspec.mend import check_and_mend
@@ -80,20 +81,24 @@ class Survey:
         return not self.differences and self.compared > 0
 
 
-def rule_of(text: str) -> tuple[Rule | None, str]:
-    """The rule of a text, or what is wrong with it."""
+def rule_of(text: str) -> tuple[Complete | None, str]:
+    """The complete rule of a text, or what is wrong with it."""
     module = pipeline.read_module(Source("lifted.grad", text))
     if module.value is None or module.failed:
         return None, _first_error(module.diagnostics)
     lowered = pipeline.lower_module(module.value, {})
     if lowered.value is None or lowered.failed:
         return None, _first_error(lowered.diagnostics)
-    return lowered.value.rules[0], ""
+    (rule,) = lowered.value.rules
+    unknown = tuple(underivable(rule))
+    if unknown:
+        return None, _first_error(unknown)
+    completed = complete(rule)
+    return completed.value, _first_error(completed.diagnostics)
 
 
 def _first_error(found: tuple[Diagnostic, ...]) -> str:
-    first = next(d for d in found if d.is_error)
-    return f"{first.code}: {first.headline}"
+    return next((f"{d.code}: {d.headline}" for d in found if d.is_error), "")
 
 
 @deep()
@@ -223,7 +228,7 @@ def check(text: str, explains: bool = False) -> Checked:
     rule, fault = rule_of(text)
     if rule is None:
         return Checked(fault=fault)
-    work = partial(check_and_mend if explains else check_rule, complete(rule), BUDGET)
+    work = partial(check_and_mend if explains else check_rule, rule, BUDGET)
     outcome = run_limited(2 * BUDGET, work)
     if isinstance(outcome, Shortage):
         return Checked(fault=outcome.sentence("judging it", BUDGET))
