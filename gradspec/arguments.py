@@ -62,10 +62,12 @@ def _option(one: Field[Any]) -> Callable[[Command], Command]:
     flag = more.pop("flag") or f"--{one.name.replace('_', '-')}"
     least, most = more.pop("least", None), more.pop("most", None)
     if one.name in _READERS:
-        more |= {"callback": _READERS[one.name], "required": one.name == "targets"}
-        if not more["required"]:
-            texts: Any = one.default
-            more |= {"default": ",".join(texts), "show_default": bool(texts)}
+        texts: Any = one.default
+        more |= {"callback": _READERS[one.name], "multiple": True}
+        if one.name == "targets":
+            more |= {"required": True}
+        else:
+            more |= {"default": texts, "show_default": bool(texts)}
     elif isinstance(one.default, bool):
         more["is_flag"] = True
     else:
@@ -89,15 +91,13 @@ class Number(click.FloatRange):
 
 
 def _targets(
-    context: click.Context, parameter: click.Parameter, value: str
+    context: click.Context, parameter: click.Parameter, value: tuple[str, ...]
 ) -> tuple[str, ...]:
     """``torch,tf`` → both, in a fixed order; ``all`` → every target."""
     names = _names_in(value)
     known = known_targets(names)
-    if names == ["all"]:
-        return TARGETS
     for name in names:
-        if name not in known:
+        if name not in (*known, "all"):
             meant = _FRAMEWORKS.get(name.lower())
             advice = f"write {meant}; " if meant else ""
             raise click.BadParameter(
@@ -106,11 +106,12 @@ def _targets(
             )
     if not names:
         raise click.BadParameter("name at least one target")
-    return tuple(name for name in known if name in names)
+    every = TARGETS if "all" in names else ()
+    return tuple(name for name in known if name in names or name in every)
 
 
 def _dtypes(
-    context: click.Context, parameter: click.Parameter, value: str
+    context: click.Context, parameter: click.Parameter, value: tuple[str, ...]
 ) -> tuple[str, ...]:
     """``float32,float64`` → both, from the narrowest on."""
     names = _names_in(value)
@@ -125,7 +126,7 @@ def _dtypes(
 
 
 def _codes(
-    context: click.Context, parameter: click.Parameter, value: str
+    context: click.Context, parameter: click.Parameter, value: tuple[str, ...]
 ) -> tuple[str, ...]:
     """``GS434,gs441`` → both, in upper case."""
     from gradspec.report.diagnostics import page
@@ -139,8 +140,10 @@ def _codes(
     return tuple(sorted(names))
 
 
-def _names_in(value: str) -> list[str]:
-    return [name.strip() for name in value.split(",") if name.strip()]
+def _names_in(value: tuple[str, ...]) -> list[str]:
+    """The names of an option that may come several times, with several names each."""
+    names = (name.strip() for text in value for name in text.split(","))
+    return [name for name in names if name]
 
 
 _READERS = {"targets": _targets, "dtypes": _dtypes, "ignored": _codes}
@@ -242,10 +245,8 @@ def _by_command(
         found["paths"] = [here(path) for path in found["paths"]]
     if "out" in found:
         found["out"] = here(found["out"])
-    if "targets" in found:
-        found["targets"] = ",".join(found["targets"])
     if "ignore" in found:
-        found["ignored"] = ",".join(found.pop("ignore"))
+        found["ignored"] = found.pop("ignore")
     return {
         command: {name: found[name] for name in names if name in found}
         for command, names in _TAKEN.items()
