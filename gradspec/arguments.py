@@ -34,10 +34,12 @@ _FRAMEWORKS = {
 """Targets by other names of their frameworks."""
 
 
-def options(kind: type[Any], *names: str) -> Callable[[Command], Command]:
+def options(
+    kind: type[Any], *names: str, is_needed: bool = True
+) -> Callable[[Command], Command]:
     """Options for fields of ``kind``, an object of which the command takes by the name
     of its class in lower case: ``options`` or ``auditoptions``. Another decorator of
-    the same kind may have set other fields of it.
+    the same kind may have set other fields of it. Targets are required if ``is_needed``.
     """
     by_name = {one.name: one for one in fields(kind)}
     into = kind.__name__.lower()
@@ -51,13 +53,13 @@ def options(kind: type[Any], *names: str) -> Callable[[Command], Command]:
             )
 
         for name in reversed(names):
-            _option(by_name[name])(call_with_options)
+            _option(by_name[name], is_needed)(call_with_options)
         return call_with_options
 
     return decorate
 
 
-def _option(one: Field[Any]) -> Callable[[Command], Command]:
+def _option(one: Field[Any], is_needed: bool) -> Callable[[Command], Command]:
     more = dict(one.metadata)
     flag = more.pop("flag") or f"--{one.name.replace('_', '-')}"
     least, most = more.pop("least", None), more.pop("most", None)
@@ -65,7 +67,7 @@ def _option(one: Field[Any]) -> Callable[[Command], Command]:
         texts: Any = one.default
         more |= {"callback": _READERS[one.name], "multiple": True}
         if one.name == "targets":
-            more |= {"required": True}
+            more |= {"required": is_needed}
         else:
             more |= {"default": texts, "show_default": bool(texts)}
     elif isinstance(one.default, bool):
@@ -93,7 +95,12 @@ class Number(click.FloatRange):
 def _targets(
     context: click.Context, parameter: click.Parameter, value: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """``torch,tf`` → both, in a fixed order; ``all`` → every target."""
+    """``torch,tf`` → both, in a fixed order; ``all`` → every target. None is required
+    of a stage that comes before targets."""
+    if not value:
+        if context.params.get("stage") in ("rule", "plan"):
+            return ()
+        raise click.MissingParameter(ctx=context, param=parameter)
     names = _names_in(value)
     known = known_targets(names)
     for name in names:
@@ -154,6 +161,16 @@ _READERS = {"targets": _targets, "dtypes": _dtypes, "ignored": _codes}
 
 paths = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 optional_paths = click.argument("paths", nargs=-1, metavar="[PATH]...")
+
+
+stage = click.option(
+    "--emit",
+    "stage",
+    type=click.Choice(("rule", "plan", "program")),
+    is_eager=True,
+    help="Print a stage of each rule and write nothing: the complete rule, the plan of"
+    " its arrays (both need no target), or its program for each target.",
+)
 
 
 def style(*names: str) -> Callable[[Command], Command]:

@@ -102,7 +102,8 @@ def _stamps(paths: tuple[str, ...]) -> dict[str, tuple[int, int]]:
 
 @cli.command("compile")
 @arguments.paths
-@arguments.options(Options, "targets")
+@arguments.stage
+@arguments.options(Options, "targets", is_needed=False)
 @arguments.folder(
     "--out",
     "Modules go to DIR/<target>/…",
@@ -124,6 +125,7 @@ def _stamps(paths: tuple[str, ...]) -> dict[str, tuple[int, int]]:
 @_with_watch
 def compile_command(
     paths: tuple[str, ...],
+    stage: str | None,
     options: Options,
     out: str,
     only_check: bool,
@@ -137,6 +139,11 @@ def compile_command(
     from gradspec.driver import run, write
     from gradspec.report.diagnostics import printable
 
+    if stage is not None:
+        if only_check or options.report or style != "text":
+            told = "--emit prints a stage: leave out --check, --report and --format"
+            raise click.UsageError(told)
+        return _print_stage(stage, paths, options, jobs)
     folder = Path(out)
     hidden = write.shadowing_folders(folder, options.targets)
     work = _Work("compiling", paths, options, jobs, hidden, verbose)
@@ -163,6 +170,21 @@ def compile_command(
             told = f"{len(changed)} files {word}" if changed else "nothing to write"
             _echo(f"{summary.totals(work.results)}; {told} in {printable(out)}")
     return FINDINGS if work.failed or stale else CLEAN
+
+
+def _print_stage(
+    stage: str, paths: tuple[str, ...], options: Options, jobs: int
+) -> int:
+    """Print a stage of every rule, and write nothing."""
+    work = _Work("compiling", paths, options, jobs)
+    texts: tuple[tuple[str, ...], ...] = ()
+    if not work.failed:
+        from gradspec.measure.stages import of_file
+
+        texts = work.each("printing", partial(of_file, stage, options))
+    work.report((), "text")
+    _echo("\n\n".join(sum(texts, ())))
+    return FINDINGS if work.failed else CLEAN
 
 
 @cli.command("check")

@@ -5,16 +5,19 @@ its results in the cache does not come here, and does not import the compiler.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from difflib import unified_diff
 from pathlib import Path
 
 from gradspec.diagnostics import Diagnostic, error
 from gradspec.driver.discover import Entry, read_entry, read_imported, shipped_rules
 from gradspec.driver.write import CannotWrite, replace_text
+from gradspec.ir.rule import Chosen
 from gradspec.lower.lowering import is_absolute, order, resolve
 from gradspec.lower.module import LoweredModule
-from gradspec.pipeline import lower_module, read_module
+from gradspec.options import Options
+from gradspec.pipeline import check_module, lower_module, read_module, with_evaluations
 from gradspec.source import Source
 from gradspec.syntax.nodes import Import, Module
 from gradspec.syntax.parse import parse
@@ -100,6 +103,23 @@ def _unimportable(source: Source, item: Import, reasons: tuple[str, ...]) -> Dia
         " names a .grad file below the folder that is compiled; rules that come with"
         ' gradspec are named "gradspec:control/gradients"',
     )
+
+
+# --- rules that have been compiled ----------------------------------------------------
+
+
+def chosen_rules(
+    entry: Entry, options: Options, names: tuple[str, ...] = ()
+) -> Iterator[Chosen]:
+    """A file's rules (those named, if any are) with their evaluations; the file has
+    been compiled without errors.
+    """
+    source = read_entry(entry).value
+    module = load(source, entry.root).module if source else None
+    if module is not None:
+        wanted = tuple(rule for rule in module.rules if not names or rule.name in names)
+        judged, _ = check_module(replace(module, rules=wanted), options)
+        yield from (with_evaluations(one, options) for one in judged)
 
 
 # --- the canonical layout -------------------------------------------------------------

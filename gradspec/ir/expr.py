@@ -358,7 +358,7 @@ def apply(op: str, *args: Expr) -> Apply:
 
 # Binding strength, loosest first: the order of the grammar (which is Python's).
 _CONDITIONAL, _OR, _AND, _NOT, _COMPARE = range(5)
-_SUM, _PRODUCT, _UNARY, _POWER, _ATOM = range(5, 10)
+_SUM, _PRODUCT, _UNARY, _POWER, ATOM = range(5, 10)
 
 # symbol, own strength, strength asked of the left and of the right operand
 _INFIX = {
@@ -367,7 +367,7 @@ _INFIX = {
     "mul": (" * ", _PRODUCT, _PRODUCT, _UNARY),
     "div": (" / ", _PRODUCT, _PRODUCT, _UNARY),
     "mod": (" % ", _PRODUCT, _PRODUCT, _UNARY),
-    "pow": ("**", _POWER, _ATOM, _UNARY),
+    "pow": ("**", _POWER, ATOM, _UNARY),
     "lt": (" < ", _COMPARE, _SUM, _SUM),
     "le": (" <= ", _COMPARE, _SUM, _SUM),
     "gt": (" > ", _COMPARE, _SUM, _SUM),
@@ -379,7 +379,11 @@ _INFIX = {
     "or": (" or ", _OR, _OR, _OR),
 }
 _PREFIX = {"neg": ("-", _UNARY), "not": ("not ", _NOT)}
-_Known = dict[Expr, tuple[str, int]]
+
+Text = tuple[str, int]
+"""The text of an expression, and how tightly its outermost operator binds."""
+
+_Known = dict[Expr, Text]
 
 _LONGEST = 17  # digits: what identifies a float64
 _SMALLEST = -5  # the exponent from which Python, too, prints 1e-05
@@ -396,36 +400,41 @@ def show(expr: Expr) -> str:
     return known[expr][0]
 
 
-def _show(expr: Expr, known: _Known) -> tuple[str, int]:
-    """The text and how tightly its outermost operator binds; the parts are known."""
+def _show(expr: Expr, known: _Known) -> Text:
+    """The text; those of the parts are known."""
     match expr:
         case Const(value=value):
-            return _constant(value)
+            return number_text(value)
         case Ref(name=name, indices=indices):
             inside = ", ".join(known[i][0] for i in indices)
-            return (f"{name}[{inside}]" if indices else name), _ATOM
+            return (f"{name}[{inside}]" if indices else name), ATOM
         case Idx(name=name) | Size(axis=name):
-            return name, _ATOM
+            return name, ATOM
         case Apply(op=op, args=args):
-            return _apply(op, tuple(known[arg] for arg in args))
+            return operation_text(op, tuple(known[arg] for arg in args))
         case Select(condition=condition, then=then, other=other):
-            then_text = _within(known[then], _OR)
-            test, rest = _within(known[condition], _OR), known[other][0]
-            return f"{then_text} if {test} else {rest}", _CONDITIONAL
+            return choice_text(known[condition], known[then], known[other])
         case Reduce():
-            return _reduce(expr, known), _ATOM
+            return _reduce(expr, known), ATOM
         case Call():
-            return _call(expr, known), _ATOM
+            return _call(expr, known), ATOM
         case _:
             assert_never(expr)
 
 
-def _within(part: tuple[str, int], strength: int) -> str:
+def _within(part: Text, strength: int) -> str:
     text, own = part
     return text if own >= strength else f"({text})"
 
 
-def _apply(op: str, args: tuple[tuple[str, int], ...]) -> tuple[str, int]:
+def choice_text(condition: Text, then: Text, other: Text) -> Text:
+    """A conditional of such parts."""
+    chosen, test = _within(then, _OR), _within(condition, _OR)
+    return f"{chosen} if {test} else {other[0]}", _CONDITIONAL
+
+
+def operation_text(op: str, args: tuple[Text, ...]) -> Text:
+    """A primitive of arguments of such texts."""
     if op in _INFIX:
         symbol, own, left, right = _INFIX[op]
         return f"{_within(args[0], left)}{symbol}{_within(args[1], right)}", own
@@ -433,8 +442,8 @@ def _apply(op: str, args: tuple[tuple[str, int], ...]) -> tuple[str, int]:
         symbol, own = _PREFIX[op]
         return f"{symbol}{_within(args[0], own)}", own
     if not args:
-        return op, _ATOM
-    return f"{spoken(op)}({', '.join(text for text, _ in args)})", _ATOM
+        return op, ATOM
+    return f"{spoken(op)}({', '.join(text for text, _ in args)})", ATOM
 
 
 def spoken(op: str) -> str:
@@ -448,7 +457,7 @@ def _reduce(expr: Reduce, known: _Known) -> str:
     where = "" if expr.where is None else f" if {_within(known[expr.where], _OR)}"
     op = "max" if expr.op == "peak" else expr.op  # as a rule would have it
     if op == "norm":
-        square = f"{_within(known[expr.body], _ATOM)}**2"
+        square = f"{_within(known[expr.body], ATOM)}**2"
         return f"sqrt(sum({square} for {over}{where}))"
     return f"{op}({known[expr.body][0]} for {over}{where})"
 
@@ -466,8 +475,9 @@ def _call(expr: Call, known: _Known) -> str:
     return f"{name}({', '.join(parts)})"
 
 
-def _constant(value: Fraction) -> tuple[str, int]:
-    sign, strength = ("-", _UNARY) if value < 0 else ("", _ATOM)
+def number_text(value: Fraction) -> Text:
+    """A number as a decimal, if that is short, else as a quotient."""
+    sign, strength = ("-", _UNARY) if value < 0 else ("", ATOM)
     digits = _decimal(abs(value))
     if digits is not None:
         return sign + digits, strength

@@ -8,7 +8,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -20,8 +20,8 @@ from gradspec.checks.instances import Instance, elementwise, stem, typical
 from gradspec.diagnostics import Diagnostic, Outcome
 from gradspec.driver import cache
 from gradspec.driver.cache import FileResult
-from gradspec.driver.discover import Entry, read_entry
-from gradspec.driver.load import load
+from gradspec.driver.discover import Entry
+from gradspec.driver.load import chosen_rules
 from gradspec.driver.run import each_file
 from gradspec.ir.elements import element, extent, places
 from gradspec.ir.plain import use_shelf
@@ -37,11 +37,10 @@ from gradspec.measure.quantities import quantities, weights
 from gradspec.measure.truths import Question, question
 from gradspec.measure.written import is_derivative, written_outputs, written_program
 from gradspec.options import SIDES, AuditOptions, Options
-from gradspec.pipeline import check_module, with_evaluations
 from gradspec.primitives.lookup import is_function
 
 if TYPE_CHECKING:
-    from gradspec.ir.rule import Chosen, Judged
+    from gradspec.ir.rule import Chosen
     from gradspec.stabilise.choice import Tried
 
 Progress = Callable[[str], None]
@@ -142,24 +141,8 @@ def rules_with_candidates(
     from gradspec.stabilise.choice import listening
 
     with listening() as heard:
-        stable = tuple(one for _, one in _rules(entry, options, (rule,)))
+        stable = tuple(chosen_rules(entry, options, (rule,)))
     return Outcome(tuple((one, tuple(heard)) for one in stable))
-
-
-def _rules(
-    entry: Entry, options: Options, names: tuple[str, ...]
-) -> Iterator[tuple[Judged, Chosen]]:
-    """A file's rules (those named, if any are), as written and as selected; the file
-    has been compiled without errors.
-    """
-    source = read_entry(entry).value
-    module = load(source, entry.root).module if source else None
-    if module is None:
-        return
-    wanted = tuple(rule for rule in module.rules if not names or rule.name in names)
-    checked, _ = check_module(replace(module, rules=wanted), options)
-    for one in checked:
-        yield one, with_evaluations(one, options)
 
 
 # --- points and truths ---------------------------------------------------------------
@@ -174,28 +157,27 @@ def _cases(
 ) -> Outcome[tuple[Case, ...]]:
     """The cases of a file's rules, which have just been compiled."""
     with use_shelf(cache.rules()):
-        rules = tuple(_rules(entry, options, audit.rules))
+        rules = tuple(chosen_rules(entry, options, audit.rules))
     found = (
-        _case(judged, chosen.rule, dtype, audit, folder / f"{place}-{number}-{dtype}")
+        _case(chosen, dtype, audit, folder / f"{place}-{number}-{dtype}")
         for place in (numbers[entry.display],)
-        for number, (judged, chosen) in enumerate(rules)
+        for number, chosen in enumerate(rules)
         for dtype in audit.dtypes
     )
     return Outcome(tuple(case for case in found if case is not None))
 
 
-def _case(
-    judged: Judged, chosen: Rule, dtype: str, audit: AuditOptions, place: Path
-) -> Case | None:
+def _case(chosen: Chosen, dtype: str, audit: AuditOptions, place: Path) -> Case | None:
     """A rule in a format; points and truths lie in files that begin with ``place``. None
     if it is too large at any sizes."""
-    rule = judged.rule
+    rule: Rule = chosen.judged.rule
+    same: Rule = chosen.rule
     one = typical(rule) if rule.has_axes else elementwise(rule)
     if one is None:
         return None
-    order, same, sides = audit.order, chosen, audit.sides
+    order, sides = audit.order, audit.sides
     if rule.has_axes:
-        order, same = min(order, 1), unroll(chosen, one.sizes, one.integers).rule
+        order, same = min(order, 1), unroll(same, one.sizes, one.integers).rule
         sides = tuple(side for side in sides if side == "emitted")
     asked = quantities(one.rule, same, order)
     is_batched = all(i.shape.batch for i in rule.tensor_inputs)

@@ -213,12 +213,13 @@ def _domain(rule: Rule) -> tuple[Note, ...]:
 
 
 def _gradients(chosen: Chosen) -> tuple[Note, ...]:
-    said = [(v, _verdict(v)) for v in chosen.judged.verdicts]
+    said = [(v, verdict_text(v)) for v in chosen.judged.verdicts]
     lines = "; ".join(f"d{v.input} {text}" for v, text in said if text)
     return (Note("Gradients", lines or "none"),)
 
 
-def _verdict(verdict: Verdict) -> str:
+def verdict_text(verdict: Verdict) -> str:
+    """A verdict in a few words; none where an input takes no gradient."""
     what = {
         Status.DERIVED: "derived",
         Status.PROVED: "proved",
