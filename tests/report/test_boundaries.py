@@ -192,6 +192,6 @@ def test_no_shipped_rule_is_wrong_at_a_boundary(path: Path) -> None:
 def test_a_table_beyond_the_budget_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.grad").write_text("rule f(x) -> y:\n    y = tan(x) / x\n", "utf-8")
     (entry,) = discover([str(tmp_path / "a.grad")]).value or ()
-    found = of_file(Options(budget=1e-3), entry)
+    found = of_file(Options(budget=1e-4), entry)
     assert found.value == () and [d.code for d in found.diagnostics] == ["GS461"]
     assert "looking at the boundaries of f was stopped" in found.diagnostics[0].headline
