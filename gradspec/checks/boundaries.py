@@ -363,7 +363,7 @@ def _is_bent(instance: Instance, found: Break) -> bool:
 def bent_said(instance: Instance, found: Break) -> str:
     """The values of the cotangent at the break for three upstream gradients, as
     text."""
-    upstream = f"d{found.output.name}"
+    upstream = found.output.cotangent
     told = (
         f"{short(_stated_limit(instance, found, scale))} for {upstream} = {scale}"
         for scale in (1, 2, -1)
@@ -374,7 +374,7 @@ def bent_said(instance: Instance, found: Break) -> str:
 def _stated_limit(instance: Instance, found: Break, scale: int) -> Limit:
     factor = Const(ONE.value * scale)
     upstream = dict.fromkeys(instance.rule.cotangents, ZERO) | {
-        f"d{found.output.name}": factor
+        found.output.cotangent: factor
     }
     value = substitute(instance.stated[found.place.input], upstream)
     return at(exactly(value, found.place.point))

@@ -64,7 +64,7 @@ def _countless(rule: Rule, values: dict[str, Expr]) -> Iterator[Diagnostic]:
     one without the batch axes of others: its broadcast count is ambiguous.
     """
     lets = values | {let.name: let.value for let in rule.backward_locals}
-    upstream = {f"d{o.name}" for o in rule.outputs}
+    upstream = {o.cotangent for o in rule.outputs}
     tensors = {i.name for i in rule.tensor_inputs}
     batched = {i.name for i in rule.tensor_inputs if i.shape.batch}
     for name, entry in rule.overrides.items():

@@ -58,7 +58,7 @@ class Claim:
 
     @property
     def name(self) -> str:
-        return f"d{self.input.name}"
+        return self.input.cotangent
 
     @property
     def shown(self) -> tuple[str, ...]:

@@ -93,8 +93,8 @@ class _Worked:
         upstream = [o for o in rule.outputs if o.takes_gradient]
         variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
         self.axes = {v.name: v.shape.axes for v in variables}
-        self.axes |= {f"d{v.name}": v.shape.axes for v in variables if v.takes_gradient}
-        self.arrays = {f"d{o.name}": _Array((), ("1",)) for o in upstream}
+        self.axes |= {v.cotangent: v.shape.axes for v in variables if v.takes_gradient}
+        self.arrays = {o.cotangent: _Array((), ("1",)) for o in upstream}
         for variable in rule.static_inputs:
             if variable.default is not None:
                 self.arrays[variable.name] = _Array((), (str(variable.default),))
@@ -113,7 +113,7 @@ class _Worked:
             a.shape[: max(len(a.shape) - len(self.axes[name]), 0)]
             for name, a in self.arrays.items()
         )
-        once = {f"d{o.name}" for o in rule.outputs if not o.shape.batch}
+        once = {o.cotangent for o in rule.outputs if not o.shape.batch}
         self.points = {p: self._point(p, once) for p in _places(self.batch)}
         stated = {f"d{name}": value for name, value in self.instance.stated.items()}
         self.values: Mapping[str, Expr] = {**self.instance.forward, **stated}
@@ -267,7 +267,7 @@ def _is_finite(point: _Point) -> bool:
 def _at_kink(rule: Rule, example: Example, worked: _Worked) -> Iterator[Diagnostic]:
     """The first derived gradient in an example at a nonsmooth point: its value is a
     choice, not a derivative."""
-    chosen = {f"d{v.name}": v for v in rule.inputs if v.name not in rule.declared}
+    chosen = {v.cotangent: v for v in rule.inputs if v.name not in rule.declared}
     for name in (name for name, _ in example.expected if name in chosen):
         own = _places(worked.own(name))
         if any(_is_kink(worked, element(chosen[name].name, i)) for i in own):

@@ -36,13 +36,14 @@ def underivable(rule: Rule) -> Iterator[Diagnostic]:
             culprit = _culprit(rule, unknown[0])
             yield error(
                 "GS266",
-                f"d{variable.name} of {rule.name} needs {unknown[0]}, which is not given",
+                f"{variable.cotangent} of {rule.name} needs {unknown[0]}, which is not"
+                " given",
                 rule.source,
                 variable.span if culprit is None else culprit.span,
                 label="no derivative is given for this foreign function",
                 help="give it, `extern def … with derivative …`; or declare the gradient,"
-                f' `override d{variable.name} = … because "…"`; or let `{variable.name}`'
-                " be `nograd`",
+                f' `override {variable.cotangent} = … because "…"`; or let'
+                f" `{variable.name}` be `nograd`",
             )
 
 

@@ -284,7 +284,8 @@ def too_few(rule: Rule, variable: Input, entry: Definition, count: int) -> Diagn
     where = "no point" if count == 0 else f"{count} point{'s'[: count != 1]} only"
     return error(
         "GS415",
-        f"d{variable.name} of {rule.name} is not proved, and agrees at too few points",
+        f"{variable.cotangent} of {rule.name} is not proved, and agrees at too few"
+        " points",
         rule.source,
         entry.span,
         label=f"agrees with the derivative at {where}: {LEAST} different ones are needed",

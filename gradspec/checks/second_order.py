@@ -81,7 +81,7 @@ class Pair:
 
     @property
     def name(self) -> str:
-        return f"∂d{self.input.name}/∂{self.by.name}"
+        return f"∂{self.input.cotangent}/∂{self.by.name}"
 
 
 def judge(
@@ -120,7 +120,7 @@ def _pairs(seen: Instance) -> Iterator[Pair]:
     true = _true(rule)
     wrt = tuple(i.name for i in inputs)
     for variable in inputs:
-        value = stated[f"d{variable.name}"]
+        value = stated[variable.cotangent]
         is_override = variable.name in rule.overrides
         meant = value if is_override else true.get(variable.name)
         ours, theirs = _slopes(value, wrt), _slopes(meant, wrt)
@@ -189,7 +189,7 @@ def _judge(pair: Pair, first: Verdict, budget: float) -> Judgement:
 def _by_itself(pair: Pair, verdict: Verdict, budget: float) -> Verdict:
     """The verdict on a second derivative as a claim of its own: the first only
     agrees."""
-    entry = Definition(f"d{pair.by.name}", Role.COTANGENT, pair.emitted)
+    entry = Definition(pair.by.cotangent, Role.COTANGENT, pair.emitted)
     claim = Claim(pair.instance, pair.by, entry, pair.emitted, pair.true)
     seen = examine(claim, pair.instance.points)
     found = prove(claim, Effort.of(budget))

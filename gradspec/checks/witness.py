@@ -79,7 +79,7 @@ def _comparisons(
     and SymPy's."""
     paths = instance.backward_path()
     upstream = [
-        (o.name, f"d{o.name}") for o in instance.rule.outputs if o.takes_gradient
+        (o.name, o.cotangent) for o in instance.rule.outputs if o.takes_gradient
     ]
     total: Expr = ZERO
     for name, cotangent in upstream:

@@ -50,12 +50,12 @@ def _missing(rule: Rule) -> tuple[Input, ...]:
 def _underivable(rule: Rule, variable: Input) -> Diagnostic:
     return error(
         "GS255",
-        f"d{variable.name} of {rule.name} cannot be derived",
+        f"{variable.cotangent} of {rule.name} cannot be derived",
         rule.source,
         variable.span,
         label="it goes through a call of a rule with several outputs whose backward is"
         " not linear in their upstream gradients",
-        help=f"declare d{variable.name}, or call a rule with one output",
+        help=f"declare {variable.cotangent}, or call a rule with one output",
     )
 
 

@@ -196,7 +196,7 @@ class Accumulation:
             if output.takes_gradient:
                 name = self.values.seeds.get(output.name, output.name)
                 at = tuple(Idx(b.index) for b in self.targets[name])
-                self.found[name] = [Ref(f"d{output.name}", at)]
+                self.found[name] = [Ref(output.cotangent, at)]
         for value in reversed(self.values.order):
             above = self._total(value.name)
             if above != ZERO and value.name in self.active:
@@ -346,7 +346,7 @@ def derived_cotangent(
     variable: Input, value: Expr, indices: tuple[str, ...] = ()
 ) -> Definition:
     """The definition of a cotangent that was derived."""
-    name, axes, span = f"d{variable.name}", variable.shape.axes, variable.span
+    name, axes, span = variable.cotangent, variable.shape.axes, variable.span
     return Definition(name, Role.COTANGENT, value, indices, axes, Origin.DERIVED, span)
 
 
@@ -440,7 +440,7 @@ def _variables(rule: Rule) -> dict[str, None]:
     variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
     found: dict[str, None] = {}
     for variable in variables:
-        found |= {variable.name: None, f"d{variable.name}": None}
+        found |= {variable.name: None, variable.cotangent: None}
         found |= {a: None for a in variable.shape.axes if isinstance(a, str)}
     return found | {let.name: None for let in (*rule.forward, *rule.backward_locals)}
 
@@ -476,7 +476,7 @@ def indexed_tangents(rule: Rule) -> dict[str, Definition]:
     return {
         o.name: replace(entry, value=_rename(entry.value, moved))
         for o in rule.outputs
-        if (entry := found.get(f"d{o.name}"))
+        if (entry := found.get(o.cotangent))
     }
 
 
@@ -499,7 +499,7 @@ def _transpose(rule: Rule) -> Rule:
         for let in in_order((*rule.backward_locals, *rule.backward))
     ]
     upstream = [
-        Input(f"d{o.name}", Kind.FLOAT, o.shape)
+        Input(o.cotangent, Kind.FLOAT, o.shape)
         for o in rule.outputs
         if o.takes_gradient
     ]
@@ -511,7 +511,7 @@ def _transpose(rule: Rule) -> Rule:
         outputs=tuple(
             Output(_slot(i.name), Kind.FLOAT, i.shape)
             for i in rule.inputs
-            if f"d{i.name}" in outer
+            if i.cotangent in outer
         ),
         definitions=tuple(turned),
     )

@@ -59,5 +59,5 @@ def _by_sympy(rule: Rule, name: str) -> list[Expr]:
         if len(slopes) < len(totals):
             return []
         pairs = zip(totals, slopes, strict=True)
-        totals = [plus(a, times(Ref(f"d{output.name}"), tidy(b))) for a, b in pairs]
+        totals = [plus(a, times(Ref(output.cotangent), tidy(b))) for a, b in pairs]
     return totals

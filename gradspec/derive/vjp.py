@@ -58,7 +58,7 @@ def vjps(
 
 def cotangents(rule: Rule) -> dict[str, Expr]:
     """The derived cotangents of all floating inputs of an elementwise rule."""
-    upstream = {o.name: Ref(f"d{o.name}") for o in rule.outputs if o.takes_gradient}
+    upstream = {o.name: Ref(o.cotangent) for o in rule.outputs if o.takes_gradient}
     wrt = tuple(i.name for i in rule.inputs if i.takes_gradient)
     return vjps(fill_slopes(rule.forward), rule.surrogates, upstream, wrt)
 
@@ -122,7 +122,7 @@ class _Accumulation:
         values = {i.name: arg for i, arg in zip(rule.inputs, args, strict=True)}
         for number, output in enumerate(rule.outputs):
             call = Call(rule, number, args)
-            values[f"d{output.name}"] = self.totals.get(call, ZERO)
+            values[output.cotangent] = self.totals.get(call, ZERO)
         return [
             (arg, tidy(substitute(own_backward(rule, position), values)))
             for position, arg in enumerate(args)

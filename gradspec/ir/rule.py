@@ -67,6 +67,11 @@ class Input:
     initial: Fraction | None = None
 
     @property
+    def cotangent(self) -> str:
+        """The name of its gradient."""
+        return f"d{self.name}"
+
+    @property
     def is_param(self) -> bool:
         return self.initial is not None
 
@@ -87,6 +92,11 @@ class Output:
     shape: Shape
     span: Span = field(default=Span(0, 0), compare=False, repr=False)
     spans: tuple[str, ...] = ()
+
+    @property
+    def cotangent(self) -> str:
+        """The name of its upstream gradient."""
+        return f"d{self.name}"
 
     @property
     def takes_gradient(self) -> bool:
@@ -210,7 +220,7 @@ class Signature:
     @property
     def cotangents(self) -> tuple[str, ...]:
         """``d<output>`` for each output that takes a gradient."""
-        return tuple(f"d{o.name}" for o in self.outputs if o.takes_gradient)
+        return tuple(o.cotangent for o in self.outputs if o.takes_gradient)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +258,7 @@ class Rule(Signature):
 
     def __post_init__(self) -> None:
         cotangents = {d.name: d for d in self._of(Role.COTANGENT)}
-        inputs = (f"d{variable.name}" for variable in self.inputs)
+        inputs = (variable.cotangent for variable in self.inputs)
         for name, values in (
             ("forward", (d for d in self.definitions if d.is_forward)),
             ("surrogates", self._of(Role.SURROGATE)),

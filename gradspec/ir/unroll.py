@@ -129,7 +129,7 @@ def axes_of(rule: Rule) -> dict[str, Axes]:
     """The axes of every value that an expression of the rule may name."""
     variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
     found = {let.name: let.axes for let in (*rule.forward, *rule.backward_locals)}
-    found |= {f"d{v.name}": v.shape.axes for v in variables if v.takes_gradient}
+    found |= {v.cotangent: v.shape.axes for v in variables if v.takes_gradient}
     return found | {v.name: v.shape.axes for v in variables}
 
 
@@ -162,7 +162,7 @@ class _Unrolling:
         surrogates = [s for one in rule.surrogates for s in self._each(one)]
         self._require(s.value for s in surrogates)
         assumes = tuple(a for one in rule.assumes for a in self._assume(one))
-        self.known |= {f"d{output.name}" for output in outputs}
+        self.known |= {output.cotangent for output in outputs}
         backward = self._backward()
         return replace(
             rule,

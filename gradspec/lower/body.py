@@ -58,7 +58,7 @@ def first_scope(
 
 
 def _hide_gradient(variable: Input | Output, scope: Scope) -> None:
-    name = f"d{variable.name}"
+    name = variable.cotangent
     if not variable.takes_gradient:
         scope.hidden[name] = Hidden(
             "GS212",
@@ -88,7 +88,7 @@ def _hide_until(assignment: Assignment, scope: Scope) -> None:
 
 
 def _show_upstream(output: Output, scope: Scope) -> None:
-    name = f"d{output.name}"
+    name = output.cotangent
     scope.hidden.pop(name, None)
     scope.variables[name] = Variable(
         name,
@@ -138,7 +138,7 @@ def read_assignment(node: Assignment, body: Body) -> None:
     """One assignment, filed where its name says that it belongs."""
     _hide_from_itself(node, body)
     outputs = {o.name: o for o in body.made.outputs}
-    gradients = {f"d{i.name}": i for i in body.made.inputs if i.takes_gradient}
+    gradients = {i.cotangent: i for i in body.made.inputs if i.takes_gradient}
     if node.name in body.made.ambiguous:
         read_value(node, None, body.cx, body.cx.lower)
         return
@@ -165,7 +165,7 @@ def _refusal(
     """Code, headline and help if this name cannot be assigned."""
     name = node.name
     inputs = {i.name for i in body.made.inputs}
-    variables = {f"d{v.name}": v for v in body.made.variables}
+    variables = {v.cotangent: v for v in body.made.variables}
     if name in inputs:
         help = f"inputs keep their values: use another name, such as `{name}1`"
         return "GS206", f"`{name}` is an input and cannot be assigned", help

@@ -322,7 +322,7 @@ def _check_output_axes(
 
 def _check_cotangents(made: Declaration, findings: Findings) -> tuple[str, ...]:
     """No name may be that of another variable's gradient; gives those that are."""
-    gradients = {f"d{v.name}": v for v in made.variables if v.takes_gradient}
+    gradients = {v.cotangent: v for v in made.variables if v.takes_gradient}
     places = [(v.name, v.span) for v in made.variables]
     places += [(n, s) for n, s in made.sizes.items() if n not in dict(places)]
     collided = tuple((name, span) for name, span in places if name in gradients)

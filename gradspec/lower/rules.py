@@ -401,9 +401,9 @@ def read_example(
     before = len(findings.diagnostics)
     reading = _Reading(findings, {}, [], {})
     given = {i.name: (i.kind, i.shape) for i in made.inputs}
-    given |= {f"d{o.name}": _like(o) for o in made.outputs if o.takes_gradient}
+    given |= {o.cotangent: _like(o) for o in made.outputs if o.takes_gradient}
     expected = {o.name: (o.kind, o.shape) for o in made.outputs}
-    expected |= {f"d{i.name}": _like(i) for i in made.inputs if i.takes_gradient}
+    expected |= {i.cotangent: _like(i) for i in made.inputs if i.takes_gradient}
     first = _bindings(node.given, given, "given", reading)
     _check_missing(node, made, findings)
     second = _bindings(node.expected, expected, "expected", reading)

@@ -20,7 +20,7 @@ def state_names(
     made: Declaration, assignments: tuple[Assignment, ...]
 ) -> frozenset[str]:
     """The names with indices that a chain of definitions leads back to."""
-    gradients = {f"d{variable.name}" for variable in made.inputs}
+    gradients = {variable.cotangent for variable in made.inputs}
     known = {a.name: a for a in assignments if a.indices and a.name not in gradients}
     uses = {name: _names_in(a.value) & known.keys() for name, a in known.items()}
     return frozenset(name for name in known if name in _reached(name, uses))

@@ -206,11 +206,11 @@ def call(scalars: Scalars, drawn: Drawn, is_smooth: bool = True) -> dict[str, An
         "statics": known,
         "given": {i.name: arrays[i.name] for i in rule.tensor_inputs},
         "upstream": {
-            o.name: arrays[f"d{o.name}"] for o in rule.outputs if o.takes_gradient
+            o.name: arrays[o.cotangent] for o in rule.outputs if o.takes_gradient
         },
         "probes": {i.name: arrays[f"probe {i.name}"] for i in scalars.differentiable},
         "values": {
-            o.name: _summed_over_batch(o, sizes, drawn.shapes[f"d{o.name}"], values)
+            o.name: _summed_over_batch(o, sizes, drawn.shapes[o.cotangent], values)
             for o in rule.outputs
         },
         "first": _by_input(scalars, drawn, gradients),
@@ -221,7 +221,7 @@ def call(scalars: Scalars, drawn: Drawn, is_smooth: bool = True) -> dict[str, An
 def _shape(rule: Rule, name: str, sizes: Mapping[str, int], drawn: Drawn) -> list[int]:
     """Batch axes, then those of the variable that ``name`` is, is for, or probes."""
     variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
-    axes = {f"d{o.name}": o.shape.axes for o in rule.outputs}
+    axes = {o.cotangent: o.shape.axes for o in rule.outputs}
     axes |= {v.name: v.shape.axes for v in variables}
     bare = name.removeprefix("probe ")
     return [*drawn.shapes[bare], *(extent(a, sizes) for a in axes[bare])]
@@ -276,7 +276,7 @@ def _number(root: Expr, point: Point) -> float:
 def _by_input(scalars: Scalars, drawn: Drawn, found: Parts) -> dict[str, Any]:
     """Numbers by element as the gradients of the inputs."""
     return {
-        f"d{v.name}": _summed_over_batch(v, scalars.sizes, drawn.shapes[v.name], found)
+        v.cotangent: _summed_over_batch(v, scalars.sizes, drawn.shapes[v.name], found)
         for v in scalars.differentiable
     }
 

@@ -292,7 +292,7 @@ def batch_shapes(rule: Rule, rng: random.Random) -> Iterator[Mapping[str, Place]
         keeper = rng.choice(batched) if batched else None
         for variable in batched:
             shapes[variable.name] = _part(here, variable, keeper, rng)
-        yield shapes | {f"d{output.name}": here for output in rule.outputs}
+        yield shapes | {output.cotangent: here for output in rule.outputs}
 
 
 def _part(
@@ -353,9 +353,9 @@ def attempt(
             cells[f"probe {variable.name}"] = dict(zip(spots, probes, strict=True))
     for output in rule.outputs:
         if output.takes_gradient:
-            spots = _spots(output, sizes, batches[f"d{output.name}"])
+            spots = _spots(output, sizes, batches[output.cotangent])
             numbers = _distinct(rng, len(spots), -96, 96, 32)
-            cells[f"d{output.name}"] = dict(zip(spots, numbers, strict=True))
+            cells[output.cotangent] = dict(zip(spots, numbers, strict=True))
     return Drawn(batches, cells, tuple(_points(rule, sizes, batches, cells)))
 
 
@@ -367,7 +367,7 @@ def drawn_at(rule: Rule, points: Sequence[Mapping[str, Fraction]]) -> Drawn:
     is_batched = all(i.shape.batch for i in rule.tensor_inputs)
     batch: Place = (len(points),) if is_batched else ()
     shapes = {i.name: () if i.kind.is_static else batch for i in rule.inputs}
-    shapes |= {f"d{output.name}": batch for output in rule.outputs}
+    shapes |= {output.cotangent: batch for output in rule.outputs}
     cells: dict[str, Cells] = {}
     for name in points[0]:
         spots = list(product(*map(range, shapes[name])))
@@ -435,7 +435,7 @@ def _points(
     """The scalars that one element of the whole batch sees."""
     variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
     axes = {v.name: v.shape.axes for v in variables}
-    axes |= {f"d{o.name}": o.shape.axes for o in rule.outputs}
+    axes |= {o.cotangent: o.shape.axes for o in rule.outputs}
     for place in product(*map(range, broadcast(shapes.values()))):
         point = {}
         for name, array in cells.items():

@@ -72,7 +72,7 @@ def plot(
         several = len(gradients) > 1
         for place, gradient in gradients.items():
             of = f" of {call.outputs[place].name}" if several else ""
-            shown[f"d{variable.name}{of}"] = gradient
+            shown[f"{variable.cotangent}{of}"] = gradient
     _draw(ax, points, shown)
     others = (f"{name} = {value:g}" for name, value in call.given.items())
     ax.set_title(", ".join([definition.name, *others]))

@@ -201,9 +201,9 @@ class _Closing:
         view, rows = dict(self.view), batches(rule)
         for output in rule.outputs:
             if output.takes_gradient:
-                known = _known_input(f"d{output.name}", output.shape)
-                batched = view[output.name].batched or bool(rows[f"d{output.name}"])
-                view[f"d{output.name}"] = Known(known.expr, known.sizes, batched)
+                known = _known_input(output.cotangent, output.shape)
+                batched = view[output.name].batched or bool(rows[output.cotangent])
+                view[output.cotangent] = Known(known.expr, known.sizes, batched)
         parts = parts_by_batch(rule) if rule.has_axes else {}
         found: dict[str, Expr] = {}
         for let in in_order((*rule.backward_locals, *rule.backward)):
@@ -220,7 +220,7 @@ class _Closing:
     ) -> Value:
         """A value of the backward pass; see `rewrites.parts_by_batch` for those in parts."""
         # For an elementwise rule the framework sums to the shape of an input.
-        rows = {f"d{i.name}": i.shape.batch for i in self.rule.inputs}
+        rows = {i.cotangent: i.shape.batch for i in self.rule.inputs}
         batched = not self.rule.has_axes or rows.get(let.name, True)
         if let.name not in parts:
             return self._array(let.value, let.indices, let.axes, view, batched, True)
@@ -349,7 +349,7 @@ def _sizes(rule: Rule) -> tuple[AxisSize, ...]:
     """The places from which each named size can be read, unless a static gives it."""
     ends = [(i.name, i.shape) for i in rule.tensor_inputs]
     ends += [(o.name, o.shape) for o in rule.outputs]
-    ends += [(f"d{o.name}", o.shape) for o in rule.outputs if o.takes_gradient]
+    ends += [(o.cotangent, o.shape) for o in rule.outputs if o.takes_gradient]
     statics = {i.name for i in rule.static_inputs}
     places: dict[str, list[tuple[str, int]]] = {}
     for name, shape in ends:

@@ -52,7 +52,7 @@ def gradients_of(rule: Rule, closed: Closed) -> tuple[Gradient | None, ...]:
         extents.define(let.name, let.value)
     return tuple(
         _gradient(rule, closed, variable, extents)
-        if f"d{variable.name}" in closed.cotangents
+        if variable.cotangent in closed.cotangents
         else None
         for variable in rule.inputs
     )
@@ -61,7 +61,7 @@ def gradients_of(rule: Rule, closed: Closed) -> tuple[Gradient | None, ...]:
 def _gradient(
     rule: Rule, closed: Closed, variable: Input, extents: Extents
 ) -> Gradient:
-    whole = closed.cotangents[f"d{variable.name}"]
+    whole = closed.cotangents[variable.cotangent]
     upstream = rule.cotangents
     if _is_zero(whole):
         return Gradient(variable.name, ZERO, (), ())
@@ -104,7 +104,7 @@ def _require_one_batch(rule: Rule, variable: Input, used: tuple[str, ...]) -> No
     """The cotangent of an output without batch axes counts once, and must not be summed
     over the batch of another output. An override cannot be split (`rewrites.parts_by_batch`).
     """
-    if f"d{variable.name}" in parts_by_batch(rule):
+    if variable.cotangent in parts_by_batch(rule):
         return
     kinds = {bool(rows) for name, rows in batches(rule).items() if name in used}
     if not variable.shape.batch and len(kinds) > 1:
@@ -169,7 +169,7 @@ def tangents_of(
             return None, _not_linear(rule, gradient.input)
     values = {let.name: let.value for let in closed.forward}
     given = {name: values[name] for name in closed.saved}
-    return tuple(_tangent(f"d{o.name}", gradients, given) for o in rule.outputs), ""
+    return tuple(_tangent(o.cotangent, gradients, given) for o in rule.outputs), ""
 
 
 def _tangent(
@@ -439,7 +439,7 @@ def _parts(
     found = {*output.spans, *reach_of(computed[output.name], rule.tensor_inputs)}
     for gradient in filter(None, gradients):
         for term in gradient.terms:
-            if term.upstream == (f"d{output.name}",):
+            if term.upstream == (output.cotangent,):
                 used = _shaping(term.value)
                 values = [computed[name] for name in used if name in computed]
                 found |= {gradient.input, *used}.union(*map(_shaping, values))

@@ -378,7 +378,7 @@ def _perhaps_numbers(
 
 def _double(plan: RulePlan) -> frozenset[str]:
     outputs = any(o.name in plan.wide for o in plan.outputs)
-    cotangents = any(f"d{i.name}" in plan.wide for i in plan.inputs)
+    cotangents = any(i.cotangent in plan.wide for i in plan.inputs)
     return frozenset(["forward"] * outputs + ["backward"] * cotangents)
 
 

@@ -394,7 +394,7 @@ def _axes_of(rule: Rule) -> dict[str, tuple[str | int, ...]]:
     """The axes of every value except flags, for which 1 is not a value."""
     variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
     known = {let.name: let.axes for let in (*rule.forward, *rule.backward_locals)}
-    known |= {f"d{v.name}": v.shape.axes for v in variables if v.takes_gradient}
+    known |= {v.cotangent: v.shape.axes for v in variables if v.takes_gradient}
     known |= {v.name: v.shape.axes for v in variables}
     flags = {v.name for v in variables if v.kind is Kind.BOOL}
     return {name: axes for name, axes in known.items() if name not in flags}
@@ -438,7 +438,7 @@ def parts_by_batch(rule: Rule) -> dict[str, tuple[tuple[Expr, bool], ...]]:
         used = [name for name in upstream if name in walk.names(whole)]
         kinds = dict.fromkeys(upstream[name] for name in used)
         if len(kinds) > 1:
-            found[f"d{variable.name}"] = tuple(
+            found[variable.cotangent] = tuple(
                 (_without(whole, [n for n in used if upstream[n] != kind]), bool(kind))
                 for kind in kinds
             )
@@ -449,7 +449,7 @@ def batches(rule: Rule) -> dict[str, frozenset[str]]:
     """By upstream gradient: the inputs whose batch axes it has."""
     rows = frozenset(i.name for i in rule.inputs if i.shape.batch)
     return {
-        f"d{o.name}": rows.intersection(o.spans if o.shape.batch else ())
+        o.cotangent: rows.intersection(o.spans if o.shape.batch else ())
         for o in rule.outputs
         if o.takes_gradient
     }

@@ -215,7 +215,7 @@ class Proposals:
 
     def __init__(self, search: Search, written: Rule) -> None:
         self._search = search
-        self._upstream = frozenset(f"d{output.name}" for output in written.outputs)
+        self._upstream = frozenset(output.cotangent for output in written.outputs)
 
     def near(self, form: Expr, of: Quantity, chosen: Rule) -> Iterator[Expr]:
         """Rewrites of a candidate; for a derived one also of its other derivations."""

@@ -460,7 +460,7 @@ def values_by_format(
     """
     given = {
         **point,
-        **{f"d{o.name}": Fraction(o.name == output) for o in rule.outputs},
+        **{o.cotangent: Fraction(o.name == output) for o in rule.outputs},
     }
     statics = {variable.name for variable in rule.static_inputs}
     bools = {variable.name for variable in rule.inputs if variable.kind is Kind.BOOL}

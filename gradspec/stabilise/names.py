@@ -181,7 +181,7 @@ def rederive(rule: Rule, forward: tuple[Definition, ...]) -> dict[str, Expr]:
     """The cotangents of the inputs, derived from the selected forward; none where a
     selected form has no derivative.
     """
-    upstream = {o.name: Ref(f"d{o.name}") for o in rule.outputs if o.takes_gradient}
+    upstream = {o.name: Ref(o.cotangent) for o in rule.outputs if o.takes_gradient}
     wrt = tuple(i.name for i in rule.inputs if i.takes_gradient)
     try:
         return vjps(fill_slopes(forward), rule.surrogates, upstream, wrt)

@@ -191,7 +191,7 @@ def as_points(
         core &= (size >= CORE[0]) & (size <= CORE[1]) | (size == 0)
     defined = np.arange(len(rows)) >= gaps
     floating = frozenset(_floating(rule)) - _tied(rule)
-    every = frozenset(f"d{output.name}" for output in rule.outputs)
+    every = frozenset(output.cotangent for output in rule.outputs)
     close = np.arange(len(rows)) >= len(rows) - alike
     found = core, largest, defined, close, floating, every, signs(rule)
     return Points(columns, tuple(rows), *found)
@@ -395,7 +395,7 @@ def _hardest(rule: Rule, like: list[dict[str, float]]) -> Iterator[dict[str, flo
         signs = random.choice([-1.0, 1.0], _MANY)
         columns[name] = signs * np.ldexp(1.0 + random.random(_MANY), exponents)
     for output in rule.outputs:
-        columns[f"d{output.name}"] = np.ones(_MANY)
+        columns[output.cotangent] = np.ones(_MANY)
     bools = {variable.name for variable in rule.inputs if variable.kind is Kind.BOOL}
     with np.errstate(over="ignore"):  # an unbounded static
         single = {

@@ -95,7 +95,7 @@ def _recomputing(rule: Complete, wide: list[str]) -> Complete:
     """Cotangents computed in float64 must not use rounded outputs: outputs are
     recomputed, unless the author saves them.
     """
-    if not any(f"d{i.name}" in wide for i in rule.inputs):
+    if not any(i.cotangent in wide for i in rule.inputs):
         return rule
     kept = {*rule.saves, *rule.recomputes}
     again = tuple(o.name for o in rule.outputs if o.name not in kept)

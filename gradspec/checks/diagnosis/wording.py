@@ -89,7 +89,7 @@ class Witness:
         sizes = [f"{axis} = {size}" for axis, size in self.instance.sizes.items()]
         inputs = [(v.name, v.shape.axes) for v in self.rule.inputs]
         outputs = [o for o in self.rule.outputs if o.takes_gradient]
-        every = (*inputs, *((f"d{o.name}", o.shape.axes) for o in outputs))
+        every = (*inputs, *((o.cotangent, o.shape.axes) for o in outputs))
         values = (self._value(name, axes, used) for name, axes in every)
         return ", ".join((*sizes, *(value for value in values if value)))
 
@@ -222,8 +222,8 @@ def unreached_size(
     said = ", ".join(f"{axis} = {size}" for axis, size in sizes.items())
     return error(
         "GS415",
-        f"d{variable.name} of {rule.name} is not proved, and not compared at all of its"
-        " sizes",
+        f"{variable.cotangent} of {rule.name} is not proved, and not compared at all of"
+        " its sizes",
         rule.source,
         entry.span,
         label=f"its indices and sizes may make another formula of it at {said}, where the"
@@ -235,10 +235,13 @@ def unreached_size(
 
 def not_linear(rule: Rule, variable: Input, entry: Definition) -> Diagnostic:
     """A cotangent that is not seen to be linear in the upstream gradients."""
-    upstream = " and ".join(f"`d{o.name}`" for o in rule.outputs if o.takes_gradient)
+    upstream = " and ".join(
+        f"`{o.cotangent}`" for o in rule.outputs if o.takes_gradient
+    )
     return error(
         "GS419",
-        f"d{variable.name} of {rule.name} is not seen to be linear in the upstream gradient",
+        f"{variable.cotangent} of {rule.name} is not seen to be linear in the upstream"
+        " gradient",
         rule.source,
         entry.span,
         label=f"{upstream} must stand once in each term, above the line and in no"
@@ -286,7 +289,7 @@ def break_error(claim: Claim, met: tuple[Break, ...]) -> Diagnostic | None:
         values = bent_said(claim.instance, found)
         return _at_point(claim, "GS402", f"not linear at {place}: {values}", note)
     stated, slopes = slopes_said(found)
-    gives = f"gives {stated} at {place}, d{found.output.name} = 1"
+    gives = f"gives {stated} at {place}, {found.output.cotangent} = 1"
     return _outside_slopes(claim, finding is Finding.LIMIT, gives, slopes, note)
 
 

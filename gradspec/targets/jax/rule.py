@@ -308,7 +308,7 @@ def _gradients(core: Core, wanted: list[str]) -> tuple[Lines, dict[str, str]]:
     found: dict[str, str] = {}
     for i, group in core.program.groups:
         if i.name in wanted:
-            name, text = f"d{i.name}", _gradient(core, i, group)
+            name, text = i.cotangent, _gradient(core, i, group)
             words = dict.fromkeys(t.comment for t in group or () if t.comment)
             is_named = core.trace or (len(wanted) > 1 and bool(group))
             if is_named and name not in taken:
@@ -377,7 +377,7 @@ def _forward(core: Core, name: str) -> Lines:
 def _backward(core: Core, name: str) -> Lines:
     program, kept = core.program, _residual_names(core)
     residuals, cotangents = map(program.local, ("residuals", "cotangents"))
-    given = [f"d{o.name}" if o.takes_gradient else "_" for o in program.outputs]
+    given = [o.cotangent if o.takes_gradient else "_" for o in program.outputs]
     lines = unpacking(kept, residuals) if kept else []
     if len(given) > 1:
         lines += unpacking(given, cotangents)

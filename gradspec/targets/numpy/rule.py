@@ -190,7 +190,7 @@ def _vjp(program: Program, own: str, name: str, page: Page) -> Lines:
     kind = f"tuple[{result}, {page.core('Pullback')}]"
     call = f"{program.name}({', '.join(i.name for i in program.tensor_inputs)})"
     gradients = [
-        f"d{i.name}" if i.takes_gradient else "None" for i in program.tensor_inputs
+        i.cotangent if i.takes_gradient else "None" for i in program.tensor_inputs
     ]
     given = name_or_tuple(program.cotangents)
     text = f"``{call}``, and its pullback from {given} to ({', '.join(gradients)})."

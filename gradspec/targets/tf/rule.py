@@ -80,7 +80,7 @@ def _body(program: Program, scope: Scope, trace: bool) -> Lines:
     statements, results = _forward(program, scope, trace)
     before = [*_sizes(program, scope.page, trace), *statements]
     behind = _backward(program, scope, trace)
-    cotangents = ", ".join(mark_unused((f"d{o.name}" for o in program.outputs), behind))
+    cotangents = ", ".join(mark_unused((o.cotangent for o in program.outputs), behind))
     return [
         *before,
         "",
@@ -159,10 +159,10 @@ def _backward(program: Program, scope: Scope, trace: bool) -> Lines:
             continue
         comment = "\n".join(term.comment for term in group if term.comment)
         if comment or trace:
-            lines += assignment(f"d{i.name}", text, comment)
-            text = f"d{i.name}"
+            lines += assignment(i.cotangent, text, comment)
+            text = i.cotangent
         if trace:
-            shown = traces.terms(program, i.name, f"d{i.name}", scope)
+            shown = traces.terms(program, i.name, i.cotangent, scope)
             lines += [_print_call(program, values, scope.page) for values in shown]
         found.append(text)
     return [*lines, f"return {', '.join(found)}"]

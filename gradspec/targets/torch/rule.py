@@ -322,7 +322,7 @@ def _nothing(program: Program) -> Lines:
     """Gradients that are computed only on request are initialised to None."""
     if not _is_partial(program):
         return []
-    moved = [f"d{i.name}" for i, group in program.groups if group]
+    moved = [i.cotangent for i, group in program.groups if group]
     return [f"{' = '.join(moved[k : k + 8])} = None" for k in range(0, len(moved), 8)]
 
 
@@ -369,7 +369,7 @@ def _gradient(
         return [], "None"
     if not group:
         return [], f"torch.zeros_like({i.name})"
-    name = f"d{i.name}"
+    name = i.cotangent
     several = len(group) > 1
     if not _is_partial(program) and not several and not trace:
         comment = [f"# {line}" for line in group[0].comment.splitlines()]
