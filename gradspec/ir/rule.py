@@ -130,8 +130,8 @@ class Origin(Enum):
 @dataclass(frozen=True, slots=True)
 class Definition:
     """``name[indices] = value``, with the ``axes`` that the indices range over;
-    ``reason`` is that of an override. The value is an expression in other names: a
-    recurrence or an equation would be a definition with another right side
+    ``reason`` is that of an override. A value that uses earlier elements of its own
+    name is a recurrence; an equation would be a definition with another right side
     (docs/decisions/0010).
     """
 
