@@ -8,7 +8,7 @@ from itertools import count
 
 from gradspec.ir.expr import Apply, Bound, Expr, Idx, Key, Reduce, Ref, Size, const
 from gradspec.ir.tidy import fold
-from gradspec.ir.walk import nodes, with_children
+from gradspec.ir.walk import children, nodes, with_children
 
 Axis = str | int
 
@@ -156,3 +156,41 @@ def _short(taken: frozenset[str]) -> Iterator[str]:
             name = f"{letter}{number or ''}"
             if name not in taken:
                 yield name
+
+
+def unify(
+    pattern: Expr, expr: Expr, variables: frozenset[str]
+) -> Mapping[str, Expr] | None:
+    """The values of the index ``variables`` if ``expr`` is an instance of ``pattern``,
+    up to the names of bound indices.
+    """
+    found: dict[str, Expr] = {}
+    return found if _is_instance(pattern, expr, {}, variables, found) else None
+
+
+def _is_instance(
+    a: Expr,
+    b: Expr,
+    bound: Mapping[str, str],
+    variables: frozenset[str],
+    found: dict[str, Expr],
+) -> bool:
+    match (a, b):
+        case (Idx(), Idx()) if a.name in bound or b.name in bound.values():
+            return bound.get(a.name) == b.name
+        case (Idx(), _) if a.name in variables:
+            is_free = set(bound.values()).isdisjoint(b.free)
+            return is_free and found.setdefault(a.name, b) == b
+        case (Reduce(), Reduce()):
+            one, other = ([x.axis for x in node.bounds] for node in (a, b))
+            if a.op != b.op or one != other:
+                return False
+            both = zip(a.bounds, b.bounds, strict=True)
+            bound = {**bound, **{x.index: y.index for x, y in both}}
+    parts = children(b)
+    if len(children(a)) != len(parts):
+        return False
+    if not isinstance(a, Reduce) and with_children(a, parts) != b:
+        return False
+    pairs = zip(children(a), parts, strict=True)
+    return all(_is_instance(x, y, bound, variables, found) for x, y in pairs)

@@ -160,6 +160,9 @@ def plus(left: Expr, right: Expr) -> Expr:
         return right if left == ZERO else left
     a, b = product(left), product(right)
     common = common_factors(a, b)
+    if a.guards.keys() != b.guards.keys():
+        # the guards of one term may be what permits a factor
+        common.powers = {f: p for f, p in common.powers.items() if _exists(f)}
     if not common.powers and not common.guards:
         return chain.plus(left, right)
     whole = _sum(without_factors(a, common), without_factors(b, common))
@@ -172,6 +175,12 @@ def plus(left: Expr, right: Expr) -> Expr:
         powers[factor] = powers.get(factor, Fraction(0)) + power
     inner.powers = {f: p for f, p in powers.items() if p}
     return join_factors(inner)
+
+
+def _exists(factor: Expr) -> bool:
+    """True if its elements exist wherever its indices range."""
+    elements = (node for node in nodes(factor) if isinstance(node, Ref))
+    return all(isinstance(index, Idx) for ref in elements for index in ref.indices)
 
 
 def common_factors(a: Product, b: Product) -> Product:

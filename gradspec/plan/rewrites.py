@@ -57,7 +57,7 @@ def without_decided_branches(expr: Expr) -> Expr:
         parts = tuple(done[child] for child in walk.children(node))
         made = walk.with_children(node, parts)
         done[node] = made if made is node else fold(made)
-        if isinstance(node, Apply) and node.op in _COMPARE and _is_constant(node):
+        if isinstance(node, Apply) and node.op in COMPARISONS and _is_constant(node):
             done[node] = _TRUTHS.get(enclose(node, {}), node)
     return done[expr]
 
@@ -224,7 +224,7 @@ def _single_term(node: Expr, integers: Set[str]) -> Expr:
 _MOST = 8
 """A longer axis is not treated as a list of cases."""
 
-_COMPARE = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
+COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 
 
 def spelled_out(expr: ir.Expr) -> ir.Expr:
@@ -253,9 +253,9 @@ def asks(expr: ir.Expr, index: str, axis: str | int) -> bool:
 
 def _compares(node: ir.Expr, index: str) -> bool:
     match node:
-        case ir.Apply(op=op, args=(ir.Idx(name=name), ir.Const())) if op in _COMPARE:
+        case ir.Apply(op=op, args=(ir.Idx(name=name), ir.Const())) if op in COMPARISONS:
             return name == index
-        case ir.Apply(op=op, args=(ir.Const(), ir.Idx(name=name))) if op in _COMPARE:
+        case ir.Apply(op=op, args=(ir.Const(), ir.Idx(name=name))) if op in COMPARISONS:
             return name == index
         case _:
             return False

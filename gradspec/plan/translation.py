@@ -7,12 +7,14 @@ for. The same array serves a value under any names of its indices, so that ``e[i
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
 from typing import TypeAlias
 
+from gradspec.derive.scopes import unify
 from gradspec.derive.simplify import is_index
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
@@ -46,6 +48,7 @@ from gradspec.plan.operations import (
     operation,
 )
 from gradspec.plan.rewrites import (
+    COMPARISONS,
     Sizes,
     is_within,
     undefined_at,
@@ -175,6 +178,11 @@ class Translation:
                 return self._reduction(node)
             case ir.Apply() if node.free and is_index(node):
                 return self.integer(node)  # ``i + 2 * j`` stays an integer
+            case ir.Apply(op=op, args=args) if op in COMPARISONS:
+                values = self._comparands(*args)
+                return self._join(
+                    values, lambda parts: array_node(node, parts, self.types)
+                )
             case ir.Select() if self._is_decided(node):
                 return self._decide(node)
             case _:
@@ -182,6 +190,31 @@ class Translation:
                 return self._join(
                     values, lambda parts: array_node(node, parts, self.types)
                 )
+
+    def _comparands(self, *sides: ir.Expr) -> list[Value]:
+        """Both sides of a comparison. What is compared with the extremum of its own
+        kind is the array of which that is taken, at other places: in another order of
+        axes a sum may be rounded in another way, and no element be the largest.
+        """
+        values = [self._done[side] for side in sides]
+        for n, side in enumerate(sides):
+            match sides[1 - n]:
+                case ir.Reduce(op=op, bounds=bounds, body=body) if op in ir.EXTREMA:
+                    found = unify(body, side, frozenset(b.index for b in bounds))
+                    if found is not None and not isinstance(side, ir.Ref):
+                        values[n] = self._placed(self._done[body], found)
+        return values
+
+    def _placed(self, value: Value, at: Mapping[str, ir.Expr]) -> Value:
+        """A value with expressions in the places of some of its indices."""
+        places = [at.get(axis, ir.Idx(axis)) for axis in value.axes]
+        positions = tuple(Position(place, self.integer(place)) for place in places)
+        sizes = tuple(self.sizes[axis] for axis in value.axes)
+        if all(map(operator.eq, places, map(ir.Idx, value.axes))):
+            return value
+        return index_array(
+            value.expr, value.batched, positions, self.sizes, sizes, True
+        )
 
     def _is_decided(self, node: ir.Select) -> bool:
         """True if Python numbers choose between branches that have axes."""

@@ -12,12 +12,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
+from gradspec.derive.scopes import unify
 from gradspec.ir.expr import Apply, Expr, Idx, Reduce, Ref
 from gradspec.ir.rule import Complete, Definition, Kind, Role, Rule
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import children, names, nodes, with_children
 from gradspec.primitives.lookup import primitive, rows
-from gradspec.stabilise.names import Scope, inline_lets, map_values, unify, weight
+from gradspec.stabilise.names import Scope, inline_lets, map_values, weight
 
 _COMPARISONS = frozenset(("lt", "le", "gt", "ge", "eq", "ne"))
 _CHOICES = frozenset(

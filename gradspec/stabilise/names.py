@@ -267,43 +267,7 @@ def _weight(expr: Expr, known: Mapping[str, int]) -> int:
 
 def is_same(left: Expr, right: Expr) -> bool:
     """True if equal up to the names of bound indices."""
-    return unify(left, right, Scope()) is not None
-
-
-def unify(pattern: Expr, expr: Expr, variables: Scope) -> Mapping[str, Expr] | None:
-    """The values of the index ``variables`` if ``expr`` is an instance of ``pattern``,
-    up to the names of bound indices.
-    """
-    found: dict[str, Expr] = {}
-    return found if _is_instance(pattern, expr, {}, variables, found) else None
-
-
-def _is_instance(
-    a: Expr,
-    b: Expr,
-    bound: Mapping[str, str],
-    variables: Scope,
-    found: dict[str, Expr],
-) -> bool:
-    match (a, b):
-        case (Idx(), Idx()) if a.name in bound or b.name in bound.values():
-            return bound.get(a.name) == b.name
-        case (Idx(), _) if a.name in variables:
-            is_free = set(bound.values()).isdisjoint(b.free)
-            return is_free and found.setdefault(a.name, b) == b
-        case (Reduce(), Reduce()):
-            one, other = ([x.axis for x in node.bounds] for node in (a, b))
-            if a.op != b.op or one != other:
-                return False
-            both = zip(a.bounds, b.bounds, strict=True)
-            bound = {**bound, **{x.index: y.index for x, y in both}}
-    parts = children(b)
-    if len(children(a)) != len(parts):
-        return False
-    if not isinstance(a, Reduce) and with_children(a, parts) != b:
-        return False
-    pairs = zip(children(a), parts, strict=True)
-    return all(_is_instance(x, y, bound, variables, found) for x, y in pairs)
+    return scopes.unify(left, right, Scope()) is not None
 
 
 def use_names(expr: Expr, lets: tuple[Definition, ...]) -> Expr:
@@ -317,7 +281,7 @@ def use_names(expr: Expr, lets: tuple[Definition, ...]) -> Expr:
 def _use_names(expr: Expr, lets: tuple[Definition, ...]) -> Expr:
     for let in lets:
         if type(let.value) is type(expr) and names(let.value) == names(expr):
-            found = unify(let.value, expr, Scope(let.indices))
+            found = scopes.unify(let.value, expr, Scope(let.indices))
             if found is not None and len(found) == len(let.indices):
                 at = tuple(found[index] for index in let.indices)
                 return Ref(let.name, at)

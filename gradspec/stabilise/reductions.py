@@ -24,6 +24,7 @@ from functools import partial
 from itertools import takewhile
 from typing import TypeAlias
 
+from gradspec.derive.scopes import unify
 from gradspec.ir.expr import (
     ONE,
     ZERO,
@@ -48,7 +49,6 @@ from gradspec.stabilise.names import (
     is_same,
     place,
     signs,
-    unify,
     use_names,
     weight,
 )

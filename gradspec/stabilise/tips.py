@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from gradspec.derive.normal_form import is_zero
-from gradspec.derive.scopes import replace_indices
+from gradspec.derive.scopes import replace_indices, unify
 from gradspec.derive.simplify import straighten
 from gradspec.ir.expr import (
     ONE,
@@ -32,7 +32,7 @@ from gradspec.ir.rule import Definition
 from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import children, names, nodes, with_children
 from gradspec.primitives.lookup import primitive
-from gradspec.stabilise.names import Scope, Signs, inline_lets, signed, unify
+from gradspec.stabilise.names import Scope, Signs, inline_lets, signed
 from gradspec.stabilise.product import (
     NORM,
     Product,
