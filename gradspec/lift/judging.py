@@ -35,6 +35,7 @@ from gradspec.symbolic.compare import (
     meets,
     shared_digits,
 )
+from gradspec.symbolic.enclose import enclose, is_defined
 from gradspec.symbolic.limit import Shortage, run_limited
 from gradspec.symbolic.neighbours import on_border
 
@@ -74,6 +75,10 @@ class Survey:
     undefined: tuple[str, ...] = ()
     """Places at which the derivative has a value and the declared gradient has none."""
     is_linear: bool = True
+    is_gated: bool = False
+    """True if a gradient is not linear in the upstream one, and 0 where that is 0."""
+    is_degenerate: bool = False
+    """True if the rule has axes, and all of its instances have one of size 1."""
     fault: str = ""
 
     @property
@@ -126,6 +131,8 @@ def survey(text: str) -> Survey:
         found.compared,
         tuple(found.undefined),
         found.is_linear,
+        not found.is_linear and found.vanishes,
+        found.is_degenerate,
     )
 
 
@@ -140,15 +147,21 @@ class _Comparing:
         self.differences: list[Difference] = []
         self.undefined: list[str] = []
         self.compared = 0
-        self.is_linear = True
+        self.is_linear = self.vanishes = self.is_degenerate = True
 
     def look_at(self, instance: Instance) -> None:
         is_degenerate = any(size == 1 for size in instance.sizes.values())
+        self.is_degenerate &= is_degenerate
         for claim in claims(instance):
             upstream = frozenset(instance.rule.cotangents)
             used = names(claim.declared) & upstream
             if used and not is_linear(claim.declared, upstream):
                 self.is_linear = False
+                zero = dict.fromkeys(upstream, Fraction(0))
+                values = (
+                    enclose(claim.declared, {**p, **zero}) for p in instance.points
+                )
+                self.vanishes &= all(is_defined(v) and v == 0 for v in values)
             borders = (*instance.forward.values(), claim.declared, claim.derived)
             for point in instance.points:
                 if any(abs(value) > FARTHEST for value in point.values()):

@@ -113,6 +113,8 @@ class Judge:
             return Judged("agrees", f"{self.gradients}, up to rounding", form)
         if seen.undefined:
             return self._needing(form, seen)
+        if seen.is_degenerate:
+            return Judged(NOT_LIFTED, "it is compared at sizes of 1 only", form)
         told = next(d.labels[0].message for d in checked.diagnostics if d.is_error)
         return Judged("agrees", f"{self.gradients}, but {told}", form)
 
@@ -174,7 +176,7 @@ class Judge:
             self.form, self.seen = form, seen
         if seen.differences and all(d.is_flat for d in seen.differences):
             yield self._of_flat(form)
-        if not first.is_linear:
+        if first.is_gated:
             yield self._surrogate("not linear in the upstream gradient", form)
         if facts.ignored_inputs:
             told = f"uses {_quote(facts.ignored_inputs)}, which the forward ignores"
@@ -202,7 +204,8 @@ class Judge:
         """Factors without a gradient that are 0 or 1."""
         for variable in self.rule.inputs:
             name = variable.name
-            if name in self.facts.different or not self._is_used(name):
+            is_mask = name not in self.facts.different and not variable.is_static
+            if not is_mask or not self._is_used(name):
                 continue
             for pair in ((0, 1), (-1, 1)):
                 forms = (variants.with_number(form, name, k) for k in pair)
