@@ -113,9 +113,9 @@ class Judge:
             return Judged("agrees", f"{self.gradients}, up to rounding", form)
         if seen.undefined:
             return self._needing(form, seen)
-        if seen.is_degenerate:
-            return Judged(NOT_LIFTED, "it is compared at sizes of 1 only", form)
         told = next(d.labels[0].message for d in checked.diagnostics if d.is_error)
+        if "GS401" in checked.codes and any(v.axes for v in self.rule.inputs):
+            return Judged(NOT_LIFTED, f"not decided: {told}", form)
         return Judged("agrees", f"{self.gradients}, but {told}", form)
 
     def _needing(self, form: Form, seen: Survey) -> Judged:
