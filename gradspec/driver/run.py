@@ -25,7 +25,7 @@ from gradspec.source import Source
 from gradspec.symbolic.limit import Shortage, expendable, run_limited
 
 if TYPE_CHECKING:
-    from gradspec.ir.rule import Rule
+    from gradspec.ir.rule import Complete, Rule
     from gradspec.pipeline import Compiled
 
 T = TypeVar("T")
@@ -166,6 +166,25 @@ def run_within_budget(
     if isinstance(found, Shortage):
         return Outcome(None, (shortage_error(rule, what, options, found),))
     return Outcome(found)
+
+
+def each_rule(
+    entry: Entry, what: str, options: Options, work: Callable[[Complete], T]
+) -> Outcome[tuple[T, ...]]:
+    """``work`` on each rule of a file that can be read and completed, within the
+    budget."""
+    from gradspec.derive.complete import complete
+    from gradspec.driver.load import load
+
+    source = read_entry(entry).value
+    module = None if source is None else load(source, entry.root).module
+    with use_shelf(cache.rules()):
+        rules = (complete(r).value for r in (() if module is None else module.rules))
+        return gather_outcomes(
+            run_within_budget(rule, what, options, partial(work, rule))
+            for rule in rules
+            if rule is not None
+        )
 
 
 def _divide(entries: tuple[Entry, ...], options: Options, jobs: int) -> None:

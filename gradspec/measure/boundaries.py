@@ -21,14 +21,10 @@ from gradspec.checks.boundaries import (
 )
 from gradspec.checks.breaks import Break, Kind, thorough, typical_breaks
 from gradspec.checks.instances import Instance, typical
-from gradspec.derive.complete import complete
 from gradspec.diagnostics import Outcome
-from gradspec.driver import cache
-from gradspec.driver.discover import Entry, read_entry
-from gradspec.driver.load import load
-from gradspec.driver.run import gather_outcomes, run_within_budget
+from gradspec.driver.discover import Entry
+from gradspec.driver.run import each_rule
 from gradspec.ir.expr import Ref
-from gradspec.ir.plain import use_shelf
 from gradspec.ir.rule import Complete, Judged, Rule
 from gradspec.ir.unroll import unroll
 from gradspec.ir.walk import names
@@ -72,26 +68,13 @@ class RuleTable:
 
 def of_file(options: Options, entry: Entry) -> Outcome[tuple[RuleTable, ...]]:
     """A table for every rule that can be read."""
-    source = read_entry(entry).value
-    loaded = None if source is None else load(source, entry.root)
-    if source is None or loaded is None or loaded.module is None:
-        return Outcome(())
-    found = []
-    with use_shelf(cache.rules()):
-        for rule in loaded.module.rules:
-            line, _ = source.position(rule.name_span.start)
-            place = f"{entry.display}:{line}"
-            completed = complete(rule).value
-            if completed is None:
-                continue
-            table = partial(_table, place, rule.name, completed, options)
-            what = "looking at the boundaries of"
-            found.append(run_within_budget(rule, what, options, table))
-    return gather_outcomes(found)
+    table = partial(_table, entry.display, options)
+    return each_rule(entry, "looking at the boundaries of", options, table)
 
 
-def _table(place: str, name: str, rule: Complete, options: Options) -> RuleTable:
-    return RuleTable(place, name, lines(rule, options))
+def _table(display: str, options: Options, rule: Complete) -> RuleTable:
+    line, _ = rule.source.position(rule.name_span.start)
+    return RuleTable(f"{display}:{line}", rule.name, lines(rule, options))
 
 
 def lines(rule: Complete, options: Options) -> tuple[Line, ...]:

@@ -176,7 +176,8 @@ def plan_text(plan: RulePlan) -> str:
     extents = forward_extents(plan)
 
     def shaped(name: str, value: arrays.Expr, sign: str = "=") -> str:
-        axes = extents.of(value).axes
+        extent = extents.of(value)
+        axes = ["..."] * extent.batched + [array_text(size) for size in extent.sizes]
         return f"{name}{_indices(axes) if axes else ''} {sign} {array_text(value)}"
 
     def forward() -> Iterator[str]:
@@ -200,9 +201,9 @@ def plan_text(plan: RulePlan) -> str:
                     yield f"{name} = 0"
 
     def along() -> Iterator[str]:
-        outputs = (o.name for o in plan.outputs if o.takes_gradient)
-        for name, value in zip(outputs, plan.tangents or (), strict=True):
-            yield shaped(f"{name}_dot", value)
+        for output, value in zip(plan.outputs, plan.tangents or (), strict=True):
+            if output.takes_gradient:
+                yield shaped(f"{output.name}_dot", value)
 
     lines = [
         *_sizes(plan.sizes),

@@ -18,6 +18,10 @@ rule spike(v, t: nograd, k: static = 2) -> (s, z):
     surrogate s = v / (1 + k * abs(v))
     z = t * log(1 + exp(v))
     example v = 1, t = 2: z = 2.62652338
+
+rule code(x, k: int) -> (y, n):
+    n = 2 * k
+    y = n * x
 """
 
 RULE = """\
@@ -68,6 +72,7 @@ SPIKE = {
         "    gradients:",
         "dv[...] += ",
         "  # in the shape of v, t",
+        "y_dot[...] = ",
     ],
     "program": [
         "program spike(v, t: nograd, k: static = 2) -> (s, z) for torch, surrogate:",
