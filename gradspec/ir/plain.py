@@ -33,6 +33,7 @@ _PARTS = (
     *(
         rule.Assume,
         rule.Example,
+        rule.Kernel,
         rule.Rule,
         rule.Complete,
         rule.Verdict,

@@ -193,6 +193,25 @@ class Example:
     span: Span = field(default=Span(0, 0), compare=False, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A foreign function that computes, on one target, the outputs or, if it
+    ``is_gradient``, cotangents called ``names``. ``call`` is the text of its call, with
+    names of inputs, outputs and upstream gradients, and numbers."""
+
+    names: tuple[str, ...]
+    is_gradient: bool
+    target: str
+    call: str
+    span: Span = field(default=Span(0, 0), compare=False, repr=False)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The names that it is called with."""
+        inside = self.call.partition("(")[2].removesuffix(")")
+        return tuple(a for a in inside.split(", ") if a.isidentifier())
+
+
 class Signature:
     """The inputs and outputs of a rule, in the order written, and what follows from
     them, whatever the stage."""
@@ -233,6 +252,7 @@ class Rule(Signature):
     inputs, outputs, forward and backward locals, upstream gradients (``d<output>``),
     and other declared cotangents (``d<input>``). Elementwise values are ``Ref(name)``
     without indices. ``exacts`` are values that are evaluated as they are written.
+    ``kernels`` compute what the formulas say, on some targets.
     ``text`` is the rule's own, for the generated docstring.
     """
 
@@ -246,6 +266,7 @@ class Rule(Signature):
     recomputes: tuple[str, ...] = ()
     exacts: tuple[str, ...] = ()
     examples: tuple[Example, ...] = ()
+    kernels: tuple[Kernel, ...] = ()
     source: Source = field(default=Source("", ""), compare=False, repr=False)
     span: Span = field(default=Span(0, 0), compare=False, repr=False)
     name_span: Span = field(default=Span(0, 0), compare=False, repr=False)

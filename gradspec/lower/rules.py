@@ -40,6 +40,7 @@ from gradspec.lower.context import (
 )
 from gradspec.lower.expressions import lower_expression, make_bindings, solve
 from gradspec.lower.header import Declaration, declare
+from gradspec.lower.kernels import read_kernels
 from gradspec.lower.module import LONGEST, Function, FunctionParameter, Library, Type
 from gradspec.lower.states import arrange_states, state_variables
 from gradspec.source import Span
@@ -74,6 +75,7 @@ def lower_rule(
     arrange_states(body, assumes)
     kept = _read_keeps(node, body)
     examples = _examples(node, body)
+    kernels = read_kernels(node, made, findings)
     if not findings.is_sound:
         return None
     rule = Rule(
@@ -87,6 +89,7 @@ def lower_rule(
         recomputes=tuple(name for name, word in kept.items() if word == "recompute"),
         exacts=tuple(s.name for s in assignments if _is_exact(s)),
         examples=examples,
+        kernels=kernels,
         source=findings.source,
         span=node.span,
         name_span=node.name_span,

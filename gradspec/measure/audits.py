@@ -27,16 +27,17 @@ from gradspec.ir.elements import element, extent, places
 from gradspec.ir.plain import use_shelf
 from gradspec.ir.rule import Input, Output, Rule
 from gradspec.ir.unroll import unroll
-from gradspec.measure import runners
+from gradspec.measure import foreign, runners
 from gradspec.measure.calls import signature, statics
 from gradspec.measure.errors import Errors, Measure, Truth, errors, measure, worse
 from gradspec.measure.formats import Array
-from gradspec.measure.jobs import Case, Framework, Subject, subjects
+from gradspec.measure.jobs import Case, Framework, Subject, kernel_faults, subjects
 from gradspec.measure.points import Sample
 from gradspec.measure.quantities import quantities, weights
 from gradspec.measure.truths import Question, question
 from gradspec.measure.written import is_derivative, written_outputs, written_program
 from gradspec.options import SIDES, AuditOptions, Options
+from gradspec.primitives.foreign import use_real
 from gradspec.primitives.lookup import is_function
 
 if TYPE_CHECKING:
@@ -158,12 +159,19 @@ def _cases(
     """The cases of a file's rules, which have just been compiled."""
     with use_shelf(cache.rules()):
         rules = tuple(chosen_rules(entry, options, audit.rules))
-    found = (
-        _case(chosen, dtype, audit, folder / f"{place}-{number}-{dtype}")
-        for place in (numbers[entry.display],)
-        for number, chosen in enumerate(rules)
-        for dtype in audit.dtypes
-    )
+    place = numbers[entry.display]
+    with use_real(foreign.real):
+        told = (
+            *foreign.faults(one.judged.rule for one in rules),
+            *kernel_faults((one.judged for one in rules), (), options),
+        )
+        if any(d.is_error for d in told):
+            return Outcome(None, told)
+        found = [
+            _case(chosen, dtype, audit, folder / f"{place}-{number}-{dtype}")
+            for number, chosen in enumerate(rules)
+            for dtype in audit.dtypes
+        ]
     return Outcome(tuple(case for case in found if case is not None))
 
 

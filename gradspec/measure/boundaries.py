@@ -30,6 +30,7 @@ from gradspec.ir.unroll import unroll
 from gradspec.ir.walk import names
 from gradspec.options import Options
 from gradspec.pipeline import with_evaluations
+from gradspec.primitives.foreign import is_plain
 from gradspec.stabilise.explanation import values_by_format
 from gradspec.stabilise.names import Names
 from gradspec.symbolic.breaks import Origin, Surface
@@ -80,7 +81,9 @@ def _table(display: str, options: Options, rule: Complete) -> RuleTable:
 def lines(rule: Complete, options: Options) -> tuple[Line, ...]:
     """The lines of a complete rule; of one with axes, at two elements an axis."""
     instance = typical(rule)
-    if instance is None:
+    if instance is None or not is_plain(
+        rule
+    ):  # no limit of a foreign function is known
         return ()
     chosen = with_evaluations(Judged(rule, ()), options).rule
     emitted = unroll(chosen, instance.sizes, instance.integers).rule

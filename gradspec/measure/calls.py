@@ -174,6 +174,7 @@ def signature(rule: Rule) -> dict[str, Any]:
     """The data with which a rule is called, as plain data for JSON."""
     return {
         "rule": rule.name,
+        "kernels": sorted({kernel.target for kernel in rule.kernels}),
         "axes": rule.has_axes,
         "inputs": [[i.name, i.kind.value] for i in rule.tensor_inputs],
         "outputs": [[o.name, o.kind.value] for o in rule.outputs],
@@ -189,7 +190,7 @@ def statics(rule: Rule, known: Mapping[str, Any]) -> dict[str, float | int]:
 
 
 def call(scalars: Scalars, drawn: Drawn, is_smooth: bool = True) -> dict[str, Any]:
-    """One call: arguments, values, gradients and, if it ``is_smooth`` and small enough,
+    """One call: arguments (it ``is_even`` if they have the same batch), values, gradients and, if it ``is_smooth`` and small enough,
     second derivatives. Gradients of an input are summed over the elements of the batch
     that share it.
     """
@@ -215,6 +216,10 @@ def call(scalars: Scalars, drawn: Drawn, is_smooth: bool = True) -> dict[str, An
         },
         "first": _by_input(scalars, drawn, gradients),
         "second": second(scalars, drawn) if is_smooth else None,
+        "is_even": len(
+            {drawn.shapes[i.name] for i in rule.tensor_inputs if i.shape.batch}
+        )
+        < 2,
     }
 
 

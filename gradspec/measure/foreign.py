@@ -12,7 +12,7 @@ import random
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import cache
 from importlib import import_module
@@ -32,8 +32,8 @@ from gradspec.primitives.foreign import (
 from gradspec.primitives.foreign import foreign_row as row_of
 from gradspec.primitives.lookup import partial
 from gradspec.primitives.row import TARGETS, Foreign
-from gradspec.runtime._named import named_function
-from gradspec.source import Source, Span
+from gradspec.runtime._named import call_by_name, named_function
+from gradspec.source import Span
 from gradspec.symbolic.enclose import enclose
 
 _PLACES = (0.3, 1.1, 0.7, 2.6, 0.05, 4.3, -0.4, -1.3, 7.9, -3.2)
@@ -55,12 +55,23 @@ def real(op: str, args: tuple[float, ...]) -> float:
         return math.nan
 
 
+def function_of_names(call: str) -> Callable[[Mapping[str, Any]], Any]:
+    """The call of a kernel as a function of the values of its names."""
+    _search_here()
+    return call_by_name(call)
+
+
+def _search_here() -> None:
+    """Find modules in the folder of the command, too."""
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))
+
+
 @cache
 def _function(op: str) -> Callable[..., Any]:
     """The function of Python numbers, that of NumPy if there is one."""
     one, spellings = definition(op), row_of(op).spellings
-    if str(Path.cwd()) not in sys.path:
-        sys.path.append(str(Path.cwd()))
+    _search_here()
     for target in TARGETS:
         how = spellings.get(target)
         if isinstance(how, Foreign):
@@ -90,41 +101,41 @@ def _array_of(target: str) -> Callable[[float], Any]:
             return lambda x: np.asarray(x, np.float64)
 
 
-def faults(rules: Iterable[Rule], source: Source) -> Iterator[Diagnostic]:
+def faults(rules: Iterable[Rule]) -> Iterator[Diagnostic]:
     """What is wrong with the foreign functions that the rules of a text call, and with
     the derivatives that are given for them."""
-    called = foreign_operations(e for rule in rules for e in expressions(rule))
-    every: dict[str, None] = {}
-    for op in called:
-        every |= dict.fromkeys(operation(name, members(op)) for name in members(op))
-    for op in every:
+    callers: dict[str, Rule] = {}
+    for rule in rules:
+        for op in foreign_operations(expressions(rule)):
+            for name in members(op):
+                callers.setdefault(operation(name, members(op)), rule)
+    for op, caller in callers.items():
         try:
             _function(op)
         except ImportError as fault:
             yield error(
                 "GS618",
                 f"the foreign function {spoken(op)} cannot be called",
-                source,
-                _place(op, source),
+                caller.source,
+                _place(op, caller),
                 notes=(str(fault),),
                 help="install its module, or run the command where Python finds it",
             )
             continue
         for position in range(len(definition(op).derivatives)):
-            yield from _difference(op, position, source)
+            yield from _difference(op, position, caller)
 
 
-def _difference(op: str, position: int, source: Source) -> Iterator[Diagnostic]:
+def _difference(op: str, position: int, caller: Rule) -> Iterator[Diagnostic]:
     """An error if a given derivative is not the slope of the function."""
     one = definition(op)
     formula = partial(op, position)
     assert formula is not None
-    compared = 0
+    place, compared = (caller.source, _place(op, caller)), 0
     for point in _points(op):
         slope, doubt = _slope(op, point, position)
-        ball = enclose(
-            formula, dict(zip(one.params, map(Fraction, point), strict=True))
-        )
+        numbers = dict(zip(one.params, map(Fraction, point), strict=True))
+        ball = enclose(formula, numbers)
         stated = (
             float(ball.mid()) if ball is not None and ball.is_finite() else math.nan
         )
@@ -133,14 +144,11 @@ def _difference(op: str, position: int, source: Source) -> Iterator[Diagnostic]:
         compared += 1
         room = _ROOM * max(abs(slope), abs(stated), 1e-3) + 16 * doubt
         if abs(slope - stated) > room:
-            where = ", ".join(
-                f"{n} = {v:g}" for n, v in zip(one.params, point, strict=True)
-            )
+            where = ", ".join(f"{name} = {float(x):g}" for name, x in numbers.items())
             yield error(
                 "GS617",
                 f"the derivative that is given for {one.name} is not its slope",
-                source,
-                _place(op, source),
+                *place,
                 label=f"given is {stated:.7g} at {where}, where the slope is {slope:.7g}",
                 help="every verdict on a rule that calls it rests on this derivative",
             )
@@ -149,8 +157,7 @@ def _difference(op: str, position: int, source: Source) -> Iterator[Diagnostic]:
         yield warning(
             "GS617",
             f"the derivative that is given for {one.name} is not compared with it",
-            source,
-            _place(op, source),
+            *place,
             label="no point was found at which both have values",
         )
 
@@ -179,7 +186,8 @@ def _slope(op: str, point: tuple[float, ...], position: int) -> tuple[float, flo
     return found[1], abs(found[0] - found[1])
 
 
-def _place(op: str, source: Source) -> Span:
-    """Where a function is defined, if that is in this text."""
-    found = re.search(rf"extern\s+def\s+({re.escape(spoken(op))})\b", source.text)
-    return Span(0, 0) if found is None else Span(found.start(1), found.end(1))
+def _place(op: str, caller: Rule) -> Span:
+    """Where a function is defined, or the rule that calls it."""
+    text = caller.source.text
+    found = re.search(rf"extern\s+def\s+({re.escape(spoken(op))})\b", text)
+    return caller.name_span if found is None else Span(found.start(1), found.end(1))

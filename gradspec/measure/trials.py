@@ -100,6 +100,8 @@ def _agreement(
     for other in others:
         for place, mine in values[first].items():
             theirs = values[other].get(place, [])
+            if not mine or not theirs:  # a kernel computes it in float32
+                continue
             checks += 1
             if not _agree(mine, theirs):
                 names = f"{first} and {other}"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from gradspec.ir.rule import Input, Output, Signature
+from gradspec.ir.rule import Input, Kernel, Output, Signature
 from gradspec.plan.arrays import Expr, is_whole
 from gradspec.source import Source, Span
 
@@ -189,6 +189,9 @@ class RulePlan(Signature):
 
     wide: tuple[str, ...] = ()
     """Outputs and cotangents that are computed in float64 and rounded."""
+
+    kernels: tuple[Kernel, ...] = ()
+    """Of all targets."""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -89,6 +89,7 @@ def plan_rule(chosen: Chosen) -> RulePlan:
         asked=rule.saves,
         sizes=closed.sizes,
         wide=chosen.wide,
+        kernels=rule.kernels,
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
 
-from gradspec.ir.rule import Input, Kind, Output, Signature
+from gradspec.ir.rule import Input, Kernel, Kind, Output, Signature
 from gradspec.plan.arrays import (
     MEASURES,
     Expr,
@@ -123,6 +123,7 @@ class Program(Signature):
         reach: by output, the tensor inputs whose shapes it broadcasts.
         perhaps_numbers: ``numbers``, and named values that are Python numbers for some
             statics.
+        kernels: foreign functions that the target calls in the place of formulas.
     """
 
     name: str
@@ -144,6 +145,17 @@ class Program(Signature):
     double: frozenset[str]
     reach: Mapping[str, tuple[str, ...]]
     perhaps_numbers: frozenset[str]
+    kernels: tuple[Kernel, ...] = ()
+
+    @property
+    def value_kernel(self) -> Kernel | None:
+        """The foreign function that computes the outputs."""
+        return next((k for k in self.kernels if not k.is_gradient), None)
+
+    @property
+    def gradient_kernels(self) -> tuple[Kernel, ...]:
+        """The foreign functions that compute gradients."""
+        return tuple(kernel for kernel in self.kernels if kernel.is_gradient)
 
     @property
     def floats(self) -> tuple[str, ...]:
@@ -269,10 +281,14 @@ class Program(Signature):
         return frozenset([*given, *(size.name for size in self.sizes)])
 
 
-def program(plan: RulePlan, operators: Operators) -> Program:
+def program(plan: RulePlan, operators: Operators, target: str = "") -> Program:
     """RulePlan → Program: values with reserved names are renamed, primitives that the
-    target lacks are expanded, repeated values are named, residuals are chosen.
+    target lacks are expanded, repeated values are named, residuals are chosen: where a
+    foreign function of the ``target`` computes the outputs, no locals.
     """
+    kernels = tuple(kernel for kernel in plan.kernels if kernel.target == target)
+    if any(not kernel.is_gradient for kernel in kernels):
+        operators = replace(operators, residuals=Residuals.OUTPUTS)
     plan = rename_reserved(plan, operators.reserved)
     if operators.sizes_are_tensors:
         plan = with_sizes(plan)
@@ -319,6 +335,7 @@ def program(plan: RulePlan, operators: Operators) -> Program:
         double=_double(plan),
         reach={o: _reach(plan, o) for o in outputs},
         perhaps_numbers=_perhaps_numbers(numbers, (ahead, behind, along, pushes)),
+        kernels=kernels,
     )
 
 

@@ -4,19 +4,41 @@ x)``. It is written once for all frameworks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
+
+
+def call_by_name(call: str) -> Callable[[Mapping[str, Any]], Any]:
+    """The call as a function of the values of its names. ImportError that names the
+    function if there is none."""
+    path, parts = _parts(call)
+    function = function_at(path)
+
+    def apply(values: Mapping[str, Any]) -> Any:
+        return function(*(values[p] if isinstance(p, str) else p for p in parts))
+
+    return apply
+
+
+def names_in(call: str) -> tuple[str, ...]:
+    """The names that are passed, each once."""
+    return tuple(dict.fromkeys(p for p in _parts(call)[1] if isinstance(p, str)))
+
+
+def _parts(call: str) -> tuple[str, list[str | float]]:
+    path, _, inside = call.removesuffix(")").partition("(")
+    parts = [part.strip() for part in inside.split(",") if part.strip()]
+    return path, [part if part.isidentifier() else float(part) for part in parts]
 
 
 def named_function(call: str) -> tuple[Callable[..., Any], int]:
     """The function with its numbers call_with_numbers, and how many arrays it takes. ImportError
     that names it if there is no such module or function.
     """
-    path, _, inside = call.removesuffix(")").partition("(")
+    path, parts = _parts(call)
     function = function_at(path)
-    parts = [part.strip() for part in inside.split(",")]
-    numbers = [None if part.isidentifier() else float(part) for part in parts]
+    numbers = [None if isinstance(part, str) else part for part in parts]
     if all(number is None for number in numbers):
         return function, len(parts)
 

@@ -298,6 +298,11 @@ class Builder:
         made = nodes.Override(**_assignment_fields(word, target, value), reason=text)
         return replace(made, span=made.span.to(reason.span))
 
+    def kernel(self, c: Children) -> nodes.Kernel:
+        word, *_, named, calls = _without(c, "LPAR", "RPAR", "EQUAL")
+        names = named if type(named) is tuple else self.names([named])
+        return nodes.Kernel(names, calls, span=word.span.to(calls[-1].span))
+
     def keep(self, c: Children) -> nodes.Keep:
         word, names = c
         span = word.span.to(names[-1].span)

@@ -266,7 +266,28 @@ class Example(Node):
     expected: tuple[Binding, ...]
 
 
-Statement: TypeAlias = Assign | Assume | Surrogate | Override | Keep | Example
+@dataclass(frozen=True, slots=True)
+class ForeignCall(Node):
+    """``"scipy.special.gammaincc(2.5, x)" for numpy``: a function by its path, and what
+    it is called with, names and numbers (None: all that there is, in order).
+    ``targets`` are empty if it serves every target.
+    """
+
+    path: str
+    arguments: tuple[str, ...] | None
+    targets: tuple[Name, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel(Node):
+    """``extern (dq, dk) = "path" for torch``: outputs, or gradients, that a foreign
+    function computes on some targets."""
+
+    names: tuple[Name, ...]
+    calls: tuple[ForeignCall, ...]
+
+
+Statement: TypeAlias = Assign | Assume | Surrogate | Override | Kernel | Keep | Example
 
 
 # --- declarations --------------------------------------------------------------------
@@ -313,18 +334,6 @@ class FunctionDef(Named):
 
     parameters: tuple[Name, ...]
     value: Expr
-
-
-@dataclass(frozen=True, slots=True)
-class ForeignCall(Node):
-    """``"scipy.special.gammaincc(2.5, x)" for numpy``: a function by its path, and what
-    it is called with, names and numbers (None: all that there is, in order).
-    ``targets`` are empty if it serves every target.
-    """
-
-    path: str
-    arguments: tuple[str, ...] | None
-    targets: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -251,6 +251,9 @@ def _statement(statement: nodes.Statement) -> str:
     match statement:
         case nodes.Assume(conditions):
             return _fill(f"assume {_expressions(conditions)}")
+        case nodes.Kernel(names, calls):
+            listed = _names(names) if len(names) == 1 else f"({_names(names)})"
+            return f"extern {listed} = {_calls(calls)}"
         case nodes.Keep(word, names):
             return f"{word} {_names(names)}"
         case nodes.Example(given, expected):

@@ -39,7 +39,7 @@ def emit(
         faults = tuple(_faults(rule, name, target.OPERATORS))
         found += faults
         rules += [] if faults else [rule]
-    programs = [program(rule, target.OPERATORS) for rule in rules]
+    programs = [program(rule, target.OPERATORS, name) for rule in rules]
     if not programs:
         return Outcome(None, tuple(found))
     names = {p.name for p in programs}.union(*(p.variables for p in programs))

@@ -17,6 +17,7 @@ from gradspec.plan.program import Program
 from gradspec.source import escape
 from gradspec.targets.expressions import Scope, numeral, render
 from gradspec.targets.layout import WIDTH
+from gradspec.targets.target import Page
 
 Lines: TypeAlias = list[str]
 
@@ -185,6 +186,8 @@ def residual_names(
     }
     if trace:
         used |= {*program.slopes, *names(*program.shown_values)}
+    for kernel in program.gradient_kernels:
+        used |= {*kernel.arguments, *(name.removeprefix("d") for name in kernel.names)}
     inputs = program.arguments
     ends = [*inputs, *(o.name for o in program.outputs), *program.residual_locals]
     kept = [name for name in ends if name in used]
@@ -198,6 +201,26 @@ def residual_names(
             if size.name in names(*values) and not (there | others) & {*places}:
                 kept.append(next(p for p in places if p in inputs))
     return inputs if {*kept} <= {*inputs} else list(dict.fromkeys(kept))
+
+
+def value_mark(program: Program, page: Page) -> Lines:
+    """The decorator of the forward pass, if a foreign function computes it."""
+    kernel = program.value_kernel
+    if kernel is None:
+        return []
+    places = [kernel.names.index(output.name) for output in program.outputs]
+    order = "" if places == sorted(places) else f", order={tuple(places)}"
+    return [f'@{page.foreign_mark("computes")}("{kernel.call}"{order})']
+
+
+def gradient_marks(program: Program, page: Page) -> Lines:
+    """The decorators of the backward pass, if foreign functions compute gradients."""
+    inputs = [i.cotangent for i in program.tensor_inputs]
+    return [
+        f'@{page.foreign_mark("differentiates")}("{kernel.call}", '
+        f"{', '.join(f'{name}={inputs.index(name)}' for name in kernel.names)})"
+        for kernel in program.gradient_kernels
+    ]
 
 
 def residuals(program: Program, kept: list[str]) -> tuple[list[str], str]:

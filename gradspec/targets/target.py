@@ -78,6 +78,10 @@ class Page:
             self._slopes[called] = slopes()
         return self._foreign[called]
 
+    def foreign_mark(self, name: str) -> str:
+        """``name`` of the runtime's decorators for foreign functions, imported."""
+        return self._runtime(FOREIGN, name)
+
     @property
     def assignments(self) -> tuple[str, ...]:
         """The lines that find the foreign functions."""

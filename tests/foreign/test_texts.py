@@ -30,6 +30,23 @@ REFUSED = {
     "mäth.sin(x)": ("GS130", "not the path"),
 }
 
+IN_RULE = {
+    'extern y = "a.b(x)"': "GS265",
+    'extern y = "a.b(x)" for jax': "GS265",
+    'extern y = "a.b(x)" for numpy, torhc': "GS265",
+    'extern y = "a.b" for torch': "GS267",
+    'extern y = "a.b(s)" for torch': "GS267",
+    'extern y = "a.b(dy)" for torch': "GS267",
+    'extern s = "a.b(x)" for torch': "GS267",
+    'extern (y, dx) = "a.b(x)" for torch': "GS267",
+    'extern (dx, dx) = "a.b(x)" for torch': "GS267",
+    'extern dn = "a.b(x)" for torch': "GS267",
+    'extern dx = "a.b(x)" for torch\n    extern dx = "a.c(x)" for torch': "GS267",
+    'extern dx = "a.b(x, y, dy[0])" for torch': "GS130",
+    'extern dx = "a.b(x; y)" for torch': "GS130",
+    "extern dx = a.b(x) for torch": "GS101",
+}
+
 WRONG = {
     'extern def f(x) = "a.b" for numpi': "GS265",
     'extern def f(x) = "a.b" for numpy, "c.d" for numpy': "GS265",
@@ -64,6 +81,14 @@ def test_what_is_no_name_or_number_is_refused_where_it_stands(text: str) -> None
 @pytest.mark.parametrize("text", WRONG)
 def test_definitions_that_cannot_be(text: str) -> None:
     assert WRONG[text] in str(_fault(text))
+
+
+@pytest.mark.parametrize("text", IN_RULE)
+def test_kernels_that_cannot_be(text: str) -> None:
+    rule = "rule g(x, n: nograd) -> y:\n    s = x * n\n    y = s + 1\n    "
+    with pytest.raises(gradspec.CompileError) as caught:
+        gradspec.compile_text(f"{rule}{text}\n")
+    assert IN_RULE[text] in str(caught.value)
 
 
 def test_the_words_are_names_elsewhere() -> None:

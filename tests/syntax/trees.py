@@ -98,6 +98,13 @@ _bindings = st.lists(
 ).map(tuple)
 _conditions = st.lists(expressions, min_size=1, max_size=2).map(tuple)
 
+paths = st.lists(words, min_size=2, max_size=3).map(".".join)
+passed = st.lists(
+    words | st.sampled_from(["2.5", "-1", "3e-05"]), min_size=1, max_size=2
+)
+calls = st.builds(
+    nodes.ForeignCall, paths, st.none() | passed.map(tuple), name_tuples, span=_at
+)
 statements: st.SearchStrategy[nodes.Statement] = st.one_of(
     st.builds(nodes.Assign, words, _indices, expressions, st.booleans(), **_places),
     st.builds(nodes.Assume, _conditions, span=_at),
@@ -106,6 +113,7 @@ statements: st.SearchStrategy[nodes.Statement] = st.one_of(
     st.builds(
         nodes.Keep, st.sampled_from(["save", "recompute"]), name_tuples, span=_at
     ),
+    st.builds(nodes.Kernel, name_tuples, calls.map(lambda call: (call,)), span=_at),
     st.builds(nodes.Example, _bindings, _bindings, span=_at),
 )
 
@@ -146,13 +154,6 @@ functions = st.builds(
     st.lists(names, max_size=2).map(tuple),
     expressions,
     **_places,
-)
-paths = st.lists(words, min_size=2, max_size=3).map(".".join)
-passed = st.lists(
-    words | st.sampled_from(["2.5", "-1", "3e-05"]), min_size=1, max_size=2
-)
-calls = st.builds(
-    nodes.ForeignCall, paths, st.none() | passed.map(tuple), name_tuples, span=_at
 )
 foreign = st.builds(
     nodes.ForeignDef,

@@ -12,7 +12,7 @@ rest.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, unwrap
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
@@ -80,7 +80,7 @@ class Rule(Generic[Result]):
         extra: int = 0,
         constant: tuple[int, ...] = (),
     ) -> None:
-        code = cls.value.__code__
+        code = unwrap(cls.value).__code__
         inputs = code.co_varnames[: code.co_argcount]
         cls._name, cls._axes, cls._least = name, axes, least
         cls._extra, cls._constant = extra, constant
@@ -158,7 +158,7 @@ class Rule(Generic[Result]):
 
     def _cotangents(self, after: int) -> list[str]:
         """The names of the cotangents: parameters of the pullback, after others."""
-        code = type(self).pullback.__code__
+        code = unwrap(type(self).pullback).__code__
         return [n.lstrip("_") for n in code.co_varnames[after : code.co_argcount]]
 
     def _in_order(

@@ -10,6 +10,7 @@ compilers, export.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -193,7 +194,7 @@ def rule(
     """The decorator that registers a rule with PyTorch, see `Rule`."""
 
     def decorate(cls: type[Rule]) -> type[Rule]:
-        code = cls.value.__code__
+        code = inspect.unwrap(cls.value).__code__
         names = inputs or code.co_varnames[: code.co_argcount]
         cls._name, cls._computed_in = name, computed_in
         cls._kinds = {n: kinds.get(n, "floating") for n in names}
@@ -457,7 +458,7 @@ def _operation(rule: type[Rule], outputs: int) -> Callable[..., Any]:
     count = outputs + rule._extra
     made = "Tensor" if count == 1 else f"({', '.join(['Tensor'] * count)})"
     schema = f"({', '.join(given)}) -> {made}"
-    codes = [rule.value.__code__, rule.pullback.__code__]
+    codes = [inspect.unwrap(f).__code__ for f in (rule.value, rule.pullback)]
     text = repr([(schema, c.co_code, c.co_consts, c.co_names) for c in codes])
     name = f"{rule._name}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
     if not hasattr(torch.ops.gradspec, name):

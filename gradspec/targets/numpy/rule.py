@@ -16,6 +16,7 @@ from gradspec.targets.lines import (
     docstring,
     forward,
     gradient,
+    gradient_marks,
     indent_lines,
     keywords,
     kinds_of,
@@ -28,6 +29,7 @@ from gradspec.targets.lines import (
     sentence,
     sizes,
     tighten,
+    value_mark,
 )
 from gradspec.targets.numpy.dialect import DIALECT
 from gradspec.targets.target import Definition, Page
@@ -60,9 +62,21 @@ def _class(program: Program, own: str, scope: Scope, trace: bool) -> Lines:
     backward = _backward(program, back, trace)
     given = [*_residual_names(program, trace), *program.cotangents]
     methods = [
-        _method("value", program.arguments, _forward(program, scope, trace), *here),
+        _method(
+            "value",
+            program.arguments,
+            _forward(program, scope, trace),
+            *here,
+            value_mark(program, scope.page),
+        ),
         *_residuals(program, scope.page, trace),
-        _method("pullback", mark_unused(given, backward), backward, *here),
+        _method(
+            "pullback",
+            mark_unused(given, backward),
+            backward,
+            *here,
+            gradient_marks(program, scope.page),
+        ),
         *_pushforward(program, scope, trace),
     ]
     body = [line for method in methods for line in (*method, "")]
@@ -81,14 +95,19 @@ def _keywords(program: Program, page: Page) -> Iterable[str]:
 
 
 def _method(
-    name: str, parameters_: Iterable[str], body: Lines, program: Program, page: Page
+    name: str,
+    parameters_: Iterable[str],
+    body: Lines,
+    program: Program,
+    page: Page,
+    marks: Iterable[str] = (),
 ) -> Lines:
     """A method: its results, which the type checker does not know, go to the runtime."""
     array = page.core("Array")
     numbers = {i.name: _NUMBERS[i.kind] for i in program.static_inputs}
     typed = [f"{n}: {numbers.get(n.lstrip('_'), array)}" for n in parameters_]
     header = f"def {name}({', '.join(typed)}) -> object:"
-    return ["@staticmethod", header, *indent_lines(tighten(body))]
+    return ["@staticmethod", *marks, header, *indent_lines(tighten(body))]
 
 
 def _forward(program: Program, scope: Scope, trace: bool) -> Lines:
@@ -145,7 +164,8 @@ def _backward(program: Program, scope: Scope, trace: bool) -> Lines:
 
 def _pushforward(program: Program, scope: Scope, trace: bool) -> Iterable[Lines]:
     block = program.pushforward
-    if block is None or (program.is_symmetric and not trace):
+    is_pullback = program.is_symmetric and not program.gradient_kernels
+    if block is None or (is_pullback and not trace):
         return
     kept, values = _residual_names(program, trace), program.pushed_values
     moved = [f"{i.name}_dot" for i in program.tensor_inputs if i.kind is Kind.FLOAT]

@@ -35,6 +35,7 @@ from gradspec.targets.lines import (
     assignments,
     docstring,
     forward,
+    gradient_marks,
     indent_lines,
     keywords,
     kinds_of,
@@ -46,6 +47,7 @@ from gradspec.targets.lines import (
     sentence,
     sizes,
     tighten,
+    value_mark,
 )
 from gradspec.targets.target import Definition, Page
 from gradspec.targets.torch.dialect import DIALECT, is_view
@@ -95,7 +97,7 @@ def _class(program: Program, own: str, page: Page, trace: bool) -> Lines:
         )
     if program.pushforward is None:
         methods.append(["pushforward = None"])
-    elif trace or not program.is_symmetric:
+    elif trace or not program.is_symmetric or program.gradient_kernels:
         methods.append(_pushforward(program, page, trace))
     body = [line for method in methods for line in (*method, "")]
     return [
@@ -109,7 +111,9 @@ def _keywords(program: Program, page: Page) -> Iterator[str]:
     kinds, orders = kinds_of(program), _orders(program)
     known = {n: "known" for n in kinds if kinds[n] == "whole" and n in orders}
     yield from keywords(program, kinds | known)
-    if program.is_double:
+    if program.kernels:  # which have the types that they are given
+        yield "computed_in={}"
+    elif program.is_double:
         yield f"computed_in={page.core('WIDE')}"
     if program.residual_locals:
         yield f"extra={len(program.residual_locals)}"
@@ -146,10 +150,12 @@ def _orders(program: Program) -> frozenset[str]:
     return frozenset(found)
 
 
-def _method(name: str, given: Sequence[str], result: str, body: Lines) -> Lines:
+def _method(
+    name: str, given: Sequence[str], result: str, body: Lines, marks: Iterable[str] = ()
+) -> Lines:
     arrow = f" -> {result}" if result else ""
     header = f"def {name}({', '.join(given)}){arrow}:"
-    return ["@staticmethod", header, *indent_lines(tighten(body))]
+    return ["@staticmethod", *marks, header, *indent_lines(tighten(body))]
 
 
 def _typed_parameters(program: Program) -> list[str]:
@@ -172,6 +178,7 @@ def _value(program: Program, page: Page, trace: bool) -> Lines:
         _typed_parameters(program),
         kind,
         forward(program, results, scope, shown),
+        value_mark(program, page),
     )
 
 
@@ -256,6 +263,8 @@ def _fills(program: Program) -> bool:
     """
     terms = [t for group in program.backward.gradients for t in group or ()]
     several = len(program.cotangents) > 1
+    if several and program.gradient_kernels:  # these take every cotangent
+        return True
     return several and any(len(term.upstream) != 1 for term in terms)
 
 
@@ -304,7 +313,11 @@ def _pullback(program: Program, page: Page, trace: bool) -> Lines:
     body.append(f"return {', '.join(found)}")
     asked = [conditions.needs]
     first = conditions.needs if mark_unused(asked, body) == asked else "_"
-    return _method("pullback", [first, *kept, *program.cotangents], "", body)
+    given, marks = [*kept, *program.cotangents], gradient_marks(program, page)
+    if marks:  # the types of their operators
+        typed = dict(t.split(": ") for t in _typed_parameters(program))
+        given = [f"{name}: {typed.get(name, 'Tensor')}" for name in given]
+    return _method("pullback", [first, *given], "", body, marks)
 
 
 def _without_repeated_conditions(lines: Lines) -> Lines:
