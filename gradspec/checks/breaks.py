@@ -17,11 +17,12 @@ from itertools import islice, product
 
 from gradspec.checks.instances import Instance, Point, stem
 from gradspec.ir.expr import ONE, ZERO, Const, Expr, Ref
+from gradspec.ir.products import conjuncts
 from gradspec.ir.rule import Kind as InputKind
 from gradspec.ir.rule import Output
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import memo, names, nodes, size, substitute
-from gradspec.symbolic.breaks import Origin, Surface, bounds, conjuncts, surfaces
+from gradspec.symbolic.breaks import Origin, Surface, bounds, surfaces
 from gradspec.symbolic.coincidence import coincidences
 from gradspec.symbolic.compare import point_text
 from gradspec.symbolic.enclose import program

@@ -6,15 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradspec.derive.simplify import (
-    common_factors,
-    conjuncts,
-    is_index,
-    join_factors,
-    product,
-    without_factors,
-)
+from gradspec.derive.simplify import is_index, join_factors
 from gradspec.ir.expr import ZERO, Apply, Const, Expr, Select
+from gradspec.ir.products import Product, conjuncts, guarded_product
 from gradspec.ir.tidy import fold
 from gradspec.ir.walk import transform
 
@@ -29,15 +23,15 @@ def factor_choice(expr: Expr) -> Expr:
             return node
         compared = node.condition.below
         fixed = any(isinstance(part, Const) for part in compared)
-        sides = product(node.then), product(node.other)
-        common = common_factors(*sides)
-        if not common.powers or any(side.guards for side in sides):
+        sides = guarded_product(node.then), guarded_product(node.other)
+        common = sides[0].common(sides[1])
+        if not common.parts or any(side.guards for side in sides):
             return node
         if fixed and all(map(is_index, compared)):
             return node
-        branches = (join_factors(without_factors(side, common)) for side in sides)
-        common.multiply(fold(Select(node.condition, *branches)))
-        return join_factors(common)
+        branches = (join_factors(side.without(common)) for side in sides)
+        choice = fold(Select(node.condition, *branches))
+        return join_factors(common.times(Product(above=(choice,))))
 
     return transform(expr, visit)
 
@@ -78,6 +72,6 @@ def _cancelled(expr: Expr) -> Expr:
         case Apply(op="add" | "sub", args=args):
             return fold(Apply(expr.op, tuple(map(_cancelled, args))))
         case Apply(op="mul" | "div" | "neg"):
-            return join_factors(product(expr))
+            return join_factors(guarded_product(expr))
         case _:
             return expr

@@ -8,7 +8,7 @@ independent factors become products of sums, and terms share what they have in c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import islice
 
@@ -36,81 +36,28 @@ from gradspec.ir.expr import (
     Select,
     Size,
 )
+from gradspec.ir.products import (
+    Product,
+    element_count,
+    guarded_product,
+    product_of_powers,
+)
 from gradspec.ir.tidy import decide, fold
 from gradspec.ir.walk import children, nodes, transform, with_children
 
 
-@dataclass(slots=True)
-class Product:
-    """``number * Π factor^power`` where all ``guards`` hold, else 0."""
-
-    number: Fraction = Fraction(1)
-    powers: dict[Expr, Fraction] = field(default_factory=dict)
-    guards: dict[Expr, None] = field(default_factory=dict)
-
-    def multiply(self, factor: Expr, power: Fraction = Fraction(1)) -> None:
-        self.powers[factor] = self.powers.get(factor, Fraction(0)) + power
-        if not self.powers[factor]:
-            del self.powers[factor]
-
-    @property
-    def parts(self) -> Iterable[Expr]:
-        return (*self.guards, *self.powers)
-
-
-def product(expr: Expr) -> Product:
-    """``expr`` taken apart."""
-    result = Product()
-    todo: list[tuple[Expr, Fraction]] = [(expr, Fraction(1))]
-    while todo:
-        node, power = todo.pop()
-        match node:
-            case Const(value=value) if power.denominator == 1 and (value or power > 0):
-                result.number *= value ** int(power)
-            case Apply(op="neg", args=(inner,)) if power.denominator == 1:
-                result.number *= Fraction(-1) ** int(power)
-                todo.append((inner, power))
-            case Apply(op="mul", args=(a, b)) if power.denominator == 1:
-                todo += [(b, power), (a, power)]
-            case Apply(op="div", args=(a, b)) if power.denominator == 1:
-                todo += [(b, -power), (a, power)]
-            case Apply(op="square", args=(inner,)) if power.denominator == 1:
-                todo.append((inner, 2 * power))
-            case Apply(op="pow", args=(inner, Const(value=value))) if (
-                value.denominator == 1 and power.denominator == 1
-            ):
-                todo.append((inner, value * power))
-            case Select(condition=condition, then=then, other=other) if (
-                other == ZERO and power > 0
-            ):
-                result.guards |= dict.fromkeys(conjuncts(condition))
-                todo.append((then, power))
-            case _:
-                result.multiply(node, power)
-    return result
-
-
-def conjuncts(condition: Expr) -> Iterable[Expr]:
-    """The conditions that must all hold."""
-    match condition:
-        case Apply(op="and", args=args):
-            for arg in args:
-                yield from conjuncts(arg)
-        case _:
-            yield condition
-
-
 def join_factors(parts: Product) -> Expr:
     """The product as an expression; sums come last, guards go around all of it."""
-    if not parts.number:
+    if not parts.number or ZERO in parts.above:
         return ZERO
-    above = [(f, p) for f, p in parts.powers.items() if p > 0]
+    powers = parts.powers
+    above = [(f, p) for f, p in powers.items() if p > 0]
     above.sort(key=lambda pair: _is_sum(pair[0]))
     result: Expr = ONE
     for factor, power in above:
         result = _times(result, _power(factor, power))
     below: Expr = ONE
-    for factor, power in parts.powers.items():
+    for factor, power in powers.items():
         if power < 0:
             below = _times(below, _power(factor, -power))
     number = parts.number
@@ -130,8 +77,8 @@ def _is_sum(expr: Expr) -> bool:
     return isinstance(expr, Apply) and expr.op in ("add", "sub")
 
 
-def _power(factor: Expr, power: Fraction) -> Expr:
-    return fold(Apply("pow", (factor, Const(power))))
+def _power(factor: Expr, power: int) -> Expr:
+    return fold(Apply("pow", (factor, Const(Fraction(power)))))
 
 
 def guard_by(guards: Iterable[Expr], expr: Expr) -> Expr:
@@ -147,7 +94,7 @@ def times(left: Expr, right: Expr) -> Expr:
     conditional = isinstance(left, Select) or isinstance(right, Select)
     if conditional and not (_is_guard(left) or _is_guard(right)):
         return chain.times(left, right)
-    return join_factors(product(Apply("mul", (left, right))))
+    return join_factors(guarded_product(Apply("mul", (left, right))))
 
 
 def _is_guard(expr: Expr) -> bool:
@@ -158,23 +105,15 @@ def plus(left: Expr, right: Expr) -> Expr:
     """``left + right`` with the common factors in front."""
     if ZERO in (left, right):
         return right if left == ZERO else left
-    a, b = product(left), product(right)
-    common = common_factors(a, b)
-    if a.guards.keys() != b.guards.keys():
+    a, b = guarded_product(left), guarded_product(right)
+    common = a.common(b)
+    if {*a.guards} != {*b.guards}:
         # the guards of one term may be what permits a factor
-        common.powers = {f: p for f, p in common.powers.items() if _exists(f)}
-    if not common.powers and not common.guards:
+        common = replace(common.filter(_exists), guards=common.guards)
+    if not common.parts:
         return chain.plus(left, right)
-    whole = _sum(without_factors(a, common), without_factors(b, common))
-    if whole == ZERO:
-        return ZERO
-    inner = product(whole)
-    inner.guards = common.guards | inner.guards
-    powers = dict(common.powers)
-    for factor, power in inner.powers.items():
-        powers[factor] = powers.get(factor, Fraction(0)) + power
-    inner.powers = {f: p for f, p in powers.items() if p}
-    return join_factors(inner)
+    whole = _sum(a.without(common), b.without(common))
+    return ZERO if whole == ZERO else join_factors(common.times(guarded_product(whole)))
 
 
 def _exists(factor: Expr) -> bool:
@@ -183,27 +122,9 @@ def _exists(factor: Expr) -> bool:
     return all(isinstance(index, Idx) for ref in elements for index in ref.indices)
 
 
-def common_factors(a: Product, b: Product) -> Product:
-    found = Product()
-    for factor, power in a.powers.items():
-        other = b.powers.get(factor, Fraction(0))
-        if power * other > 0:
-            found.powers[factor] = min((power, other), key=abs)
-    found.guards = {g: None for g in a.guards if g in b.guards}
-    return found
-
-
-def without_factors(whole: Product, common: Product) -> Product:
-    rest = Product(whole.number, dict(whole.powers))
-    for factor, power in common.powers.items():
-        rest.multiply(factor, -power)
-    rest.guards = {g: None for g in whole.guards if g not in common.guards}
-    return rest
-
-
 def _sum(a: Product, b: Product) -> Expr:
-    if a.powers == b.powers and a.guards == b.guards:
-        return join_factors(Product(a.number + b.number, a.powers, a.guards))
+    if a.powers == b.powers and {*a.guards} == {*b.guards}:
+        return join_factors(replace(a, number=a.number + b.number))
     return chain.plus(join_factors(a), join_factors(b))
 
 
@@ -214,38 +135,24 @@ def sum_over(bounds: tuple[Bound, ...], expr: Expr) -> Expr:
     """``expr`` summed over ``bounds``; factors without the indices leave the sum."""
     if expr == ZERO:
         return ZERO
-    whole = product(expr)
+    whole = guarded_product(expr)
     for guard in whole.guards:
         reached = tied(guard, bounds)
         if reached is not None:
             bound, index = reached
             left = tuple(b for b in bounds if b != bound)
-            del whole.guards[guard]
-            body = replace_indices(join_factors(whole), {bound.index: index})
-            return sum_over(left, body)
-    outer = Product(whole.number)
-    outer.guards = {g: None for g in whole.guards if not uses(g, bounds)}
-    for factor, power in whole.powers.items():
-        if not uses(factor, bounds):
-            outer.multiply(factor, power)
+            rest = tuple(g for g in whole.guards if g != guard)
+            body = join_factors(replace(whole, guards=rest))
+            return sum_over(left, replace_indices(body, {bound.index: index}))
+    outer = whole.filter(lambda part: not uses(part, bounds))
     for group in connected_groups(bounds, whole.parts):
-        parts = Product()
-        parts.guards = {g: None for g in whole.guards if uses(g, group)}
-        parts.powers = {f: p for f, p in whole.powers.items() if uses(f, group)}
-        if not parts.powers and not parts.guards:
-            outer = _count_bounds(group, outer)
-            continue
-        outer.multiply(_reduce(group, parts))
+        inner = tuple(part for part in whole.parts if uses(part, group))
+        parts = replace(whole.filter(inner.__contains__), number=Fraction(1))
+        sums = (
+            Product(above=(_reduce(group, parts),)) if inner else element_count(group)
+        )
+        outer = outer.times(sums)
     return join_factors(outer)
-
-
-def _count_bounds(bounds: tuple[Bound, ...], outer: Product) -> Product:
-    for bound in bounds:
-        if isinstance(bound.axis, int):
-            outer.number *= bound.axis
-        else:
-            outer.multiply(Size(bound.axis))
-    return outer
 
 
 def _reduce(bounds: tuple[Bound, ...], parts: Product) -> Expr:
@@ -260,18 +167,17 @@ def _reduce(bounds: tuple[Bound, ...], parts: Product) -> Expr:
 
 def as_mean(expr: Expr) -> Expr:
     """A product with a sum over an axis and its size below the line has a mean."""
-    parts = product(expr)
-    for factor, power in tuple(parts.powers.items()):
+    parts = guarded_product(expr)
+    powers = parts.powers
+    for factor, power in powers.items():
         if isinstance(factor, Reduce) and factor.op == "sum" and power == 1:
             sizes = [Size(b.axis) for b in factor.bounds if isinstance(b.axis, str)]
-            enough = all(parts.powers.get(s, Fraction(0)) <= -1 for s in sizes)
+            enough = all(powers.get(s, 0) <= -1 for s in sizes)
             alone = len(set(sizes)) == len(sizes) == len(factor.bounds)
             if enough and alone and not isinstance(factor.body, Select):
-                parts.multiply(factor, -power)
-                for size in sizes:
-                    parts.multiply(size)
-                parts.multiply(Reduce("mean", factor.bounds, factor.body))
-                return join_factors(parts)
+                mean = Reduce("mean", factor.bounds, factor.body)
+                more = Product(above=(*sizes, mean), below=(factor,))
+                return join_factors(parts.times(more))
     return expr
 
 
@@ -301,8 +207,8 @@ def _exponential(value: Value) -> tuple[_Pattern, ...]:
     """``exp(a) / s`` is ``exp(y)`` where ``y = a - log(s)``, and does not overflow."""
     match value.expr:
         case Apply(op="sub", args=(left, Apply(op="log", args=(total,)))):
-            powers = {Apply("exp", (left,)): Fraction(1), total: Fraction(-1)}
-            return (_Pattern(value, Product(powers=dict(powers)), True),)
+            parts = Product(above=(Apply("exp", (left,)),), below=(total,))
+            return (_Pattern(value, parts, True),)
         case _:
             return ()
 
@@ -314,7 +220,7 @@ class Reuse:
         found = [
             pattern
             for v in values
-            for pattern in (_Pattern(v, product(v.expr)), *_exponential(v))
+            for pattern in (_Pattern(v, guarded_product(v.expr)), *_exponential(v))
         ]
         self.patterns = [p for p in found if _is_worth(p)]
 
@@ -330,10 +236,12 @@ class Reuse:
         if not _is_product(expr):
             parts = tuple(self._visit(child, done) for child in children(expr))
             return self._whole(with_children(expr, parts))
-        whole = product(expr)
-        made = Product(whole.number, {}, dict(whole.guards))
-        for factor, power in whole.powers.items():
-            made.multiply(self._visit(factor, done), power)
+        whole = guarded_product(expr)
+        above, below = (
+            tuple(self._visit(factor, done) for factor in side)
+            for side in (whole.above, whole.below)
+        )
+        made = replace(whole, above=above, below=below)
         for pattern in self.patterns:
             made = _match(pattern, made)
         return as_mean(join_factors(made))
@@ -363,11 +271,9 @@ def _is_product(expr: Expr) -> bool:
 def _is_worth(pattern: _Pattern) -> bool:
     """False for a multiple of a single reference, which is no shorter by another
     name."""
-    parts = pattern.parts
-    if not (parts.powers and parts.number):
-        return False
-    composite = [f for f in parts.powers if not isinstance(f, Ref | Const | Idx)]
-    return bool(composite) or len(parts.powers) > 1
+    powers = pattern.parts.powers
+    composite = [f for f in powers if not isinstance(f, Ref | Const | Idx)]
+    return bool(composite) or (len(powers) > 1 and ZERO not in powers)
 
 
 def _reference(value: Value, found: dict[str, Expr]) -> Expr:
@@ -379,8 +285,9 @@ def _match(pattern: _Pattern, whole: Product) -> Product:
     variables = frozenset(pattern.value.indices)
     found: dict[str, Expr] = {}
     taken: dict[Expr, Expr] = {}
-    for part, power in pattern.parts.powers.items():
-        for factor, there in whole.powers.items():
+    powers, needed = whole.powers, pattern.parts.powers
+    for part, power in needed.items():
+        for factor, there in powers.items():
             trial = dict(found)
             fits = there * power > 0 and abs(there) >= abs(power)
             if fits and factor not in taken and _unify(part, factor, variables, trial):
@@ -394,20 +301,14 @@ def _match(pattern: _Pattern, whole: Product) -> Product:
         implied |= {*islice(same, 1)}
     if set(found) != variables or len(implied) < len(pattern.parts.guards):
         return whole
-    powers = pattern.parts.powers
-    times = min(int(whole.powers[f] / powers[p]) for f, p in taken.items())
-    number = pattern.parts.number
-    beside = [factor for factor in whole.powers if factor not in taken]
-    left = {g: None for g in whole.guards if g not in implied or _needs(beside, g)}
-    made = Product(whole.number / number**times, {}, left)
-    for factor, power in whole.powers.items():
-        made.multiply(factor, power)
+    times = min(powers[f] // needed[p] for f, p in taken.items())
+    number = whole.number / pattern.parts.number**times
+    beside = [factor for factor in powers if factor not in taken]
+    left = tuple(g for g in whole.guards if g not in implied or _needs(beside, g))
     for factor, part in taken.items():
-        made.multiply(factor, -powers[part] * times)
-    reference = product(pattern.at(found))
-    for factor, power in reference.powers.items():
-        made.multiply(factor, power * times)
-    return made
+        powers[factor] -= needed[part] * times
+    reference = Product(above=times * (pattern.at(found),))
+    return product_of_powers(number, powers, left).times(reference)
 
 
 def _needs(beside: Iterable[Expr], guard: Expr) -> bool:

@@ -20,7 +20,7 @@ from gradspec.derive.scopes import (
     replace_indices,
     shorten_names,
 )
-from gradspec.derive.simplify import conjuncts, linear
+from gradspec.derive.simplify import linear
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
 from gradspec.ir.expr import (
@@ -34,6 +34,7 @@ from gradspec.ir.expr import (
     Ref,
     Select,
 )
+from gradspec.ir.products import conjuncts
 from gradspec.ir.rule import Definition, Input, Kind, Output, Rule
 from gradspec.ir.tidy import fold
 from gradspec.ir.unroll import partial

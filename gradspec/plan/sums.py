@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
 from operator import and_
@@ -18,6 +18,7 @@ from operator import and_
 from gradspec.derive.scopes import replace_indices
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
+from gradspec.ir.products import Product, written_product
 from gradspec.ir.tidy import fold
 from gradspec.plan.arrays import (
     Cumulative,
@@ -68,7 +69,7 @@ def total(
 
 def _special(t: Translation, bounds: Bounds, body: ir.Expr) -> Value | None:
     """A running sum or a sum by position."""
-    parts = _product(body)
+    parts = written_product(body)
     for factor in parts.above:
         match factor:
             case ir.Select(condition=condition, then=then, other=other) if (
@@ -118,44 +119,7 @@ def _count(t: Translation, bounds: Bounds) -> Value:
 # --- products ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Product:
-    """``-`` if negative, the numerators and the denominators."""
-
-    negative: bool
-    above: tuple[ir.Expr, ...]
-    below: tuple[ir.Expr, ...]
-
-
-def _product(expr: ir.Expr) -> _Product:
-    """The factors of a product (on an explicit stack: it may be long)."""
-    negative = False
-    above: list[ir.Expr] = []
-    below: list[ir.Expr] = []
-    todo = [(expr, True)]
-    while todo:
-        node, is_above = todo.pop()
-        match node:
-            case ir.Apply(op="neg", args=(arg,)):
-                negative = not negative
-                todo.append((arg, is_above))
-            case ir.Apply(op="mul", args=(left, right)):
-                todo += [(right, is_above), (left, is_above)]
-            case ir.Apply(op="div", args=(left, right)):
-                todo += [(right, not is_above), (left, is_above)]
-            case _:
-                (above if is_above else below).append(node)
-    return _Product(negative, tuple(above), tuple(below))
-
-
-def _factors(parts: _Product, wanted: Callable[[ir.Expr], bool]) -> _Product:
-    """The factors of a product that are wanted."""
-    above = tuple(f for f in parts.above if wanted(f))
-    below = tuple(f for f in parts.below if wanted(f))
-    return _Product(parts.negative, above, below)
-
-
-def _values(t: Translation, parts: _Product) -> tuple[list[Value], list[Value]]:
+def _values(t: Translation, parts: Product) -> tuple[list[Value], list[Value]]:
     return [t.value(f) for f in parts.above], [t.value(f) for f in parts.below]
 
 
@@ -173,7 +137,7 @@ def within_sums(t: Translation, value: ir.Expr) -> ir.Expr:
     def visit(node: ir.Expr) -> ir.Expr:
         if not isinstance(node, ir.Apply) or node.op not in ("mul", "div"):
             return node
-        parts = _product(node)
+        parts = written_product(node)
         at = next((f for f in parts.above if _is_sum(f)), None)
         if not isinstance(at, ir.Reduce):
             return node
@@ -183,11 +147,11 @@ def within_sums(t: Translation, value: ir.Expr) -> ir.Expr:
             apart = f is not at and {*over}.isdisjoint(f.free)
             return apart and _is_lost(t, f, over)
 
-        lost = _factors(parts, is_lost)
+        lost = parts.filter(is_lost)
         if not lost.above and not lost.below:
             return node
-        body = _multiply(replace(lost, negative=False), [at.body, *lost.above])
-        rest = _factors(parts, lambda f: f not in (*lost.above, *lost.below))
+        body = _multiply(replace(lost, number=Fraction(1)), [at.body, *lost.above])
+        rest = parts.filter(lambda f: f not in (*lost.above, *lost.below))
         taken = ir.Reduce("sum", at.bounds, body, at.where)
         above = [*rest.above]
         above[above.index(at)] = taken
@@ -201,17 +165,17 @@ def _is_sum(expr: ir.Expr) -> bool:
 
 
 def _product_total(t: Translation, bounds: Bounds, body: ir.Expr) -> Value:
-    parts = _factors(_product(body), lambda f: f != ir.ONE)
-    outside = _factors(parts, lambda f: not _depends(t.value(f), bounds))
+    parts = written_product(body).filter(lambda f: f != ir.ONE)
+    outside = parts.filter(lambda f: not _depends(t.value(f), bounds))
     inner = [t.value(f) for f in parts.above if f not in outside.above]
     for divisor in (t.value(f) for f in parts.below if f not in outside.below):
         over = inner.pop() if inner else Value(Literal(Fraction(1)), is_number=True)
         inner.append(t.combine("div", over, divisor))
-    empty = _factors(outside, lambda f: bool(inner) and _is_lost(t, f, bounds))
+    empty = outside.filter(lambda f: bool(inner) and _is_lost(t, f, bounds))
     nested = [] if empty.above or empty.below else _merge_sums(t, bounds, parts)
     if empty.above or empty.below:
         inner = taken_in(t, inner, *_values(t, empty))
-        outside = _factors(outside, lambda f: f not in (*empty.above, *empty.below))
+        outside = outside.filter(lambda f: f not in (*empty.above, *empty.below))
     present = {axis for value in inner for axis in value.axes}
     absent = tuple(b for b in bounds if b not in present and b != BATCH)
     above, below = _values(t, outside)
@@ -223,10 +187,10 @@ def _product_total(t: Translation, bounds: Bounds, body: ir.Expr) -> Value:
         factors or [Value(Literal(Fraction(1)), is_number=True)],
     )
     result = reduce(lambda a, b: t.combine("div", a, b), below, result)
-    return t.combine("neg", result) if parts.negative else result
+    return t.combine("neg", result) if parts.number < 0 else result
 
 
-def _merge_sums(t: Translation, bounds: Bounds, parts: _Product) -> list[Value]:
+def _merge_sums(t: Translation, bounds: Bounds, parts: Product) -> list[Value]:
     """A sum of a sum becomes one sum, if the inner one is the whole body, and is not a
     choice between sums; a running sum or a sum by position.
     """
@@ -256,7 +220,7 @@ def _summed_bounds(value: Value, bounds: Bounds) -> set[str]:
 
 def _is_contraction(t: Translation, body: ir.Expr, bounds: Bounds) -> bool:
     """True if factors over different indices meet under the sum."""
-    parts = _product(body)
+    parts = written_product(body)
     inner = [v for f in parts.above if _depends(v := t.value(f), bounds)]
     return len({frozenset(axes_of(value)) for value in inner}) > 1
 
@@ -335,7 +299,7 @@ def _distribute(t: Translation, body: ir.Expr) -> ir.Expr:
         return _map_leaves(
             _keep_differences(t, body, True), lambda _, leaf: _distribute(t, leaf)
         )
-    parts = _product(body)
+    parts = written_product(body)
     for at, factor in enumerate(parts.above):
         rest = [*parts.above[:at], *parts.above[at + 1 :]]  # it may occur there again
         tree = _keep_differences(t, factor)
@@ -370,7 +334,7 @@ def _is_larger(t: Translation, tree: ir.Expr, others: Sequence[ir.Expr]) -> bool
     tree that is held stays whole.
     """
     leaves = _leaves(tree)
-    parts = [_product(leaf) for _, leaf in leaves]
+    parts = [written_product(leaf) for _, leaf in leaves]
     made_of = [*others, *(f for p in parts for f in (*p.above, *p.below))]
     made_of += [condition for path, _ in leaves for condition in path]
     value = t.value(tree)
@@ -380,8 +344,8 @@ def _is_larger(t: Translation, tree: ir.Expr, others: Sequence[ir.Expr]) -> bool
 
 
 def _is_negative(term: ir.Expr) -> bool:
-    parts = _product(term)
-    return parts.negative ^ any(
+    parts = written_product(term)
+    return (parts.number < 0) ^ any(
         isinstance(f, ir.Const) and f.value < 0 for f in (*parts.above, *parts.below)
     )
 
@@ -412,19 +376,21 @@ def _gather(t: Translation, bounds: Bounds, tree: ir.Expr) -> list[ir.Expr]:
     if len(leaves) > 1:
         whole = axes_of(t.value(tree))
         product = _common(t, bounds, tree, leaves)
-        if not any(whole <= axes_of(t.value(f)) for f in _product(product).above):
+        if not any(
+            whole <= axes_of(t.value(f)) for f in written_product(product).above
+        ):
             return [product]
     groups: dict[tuple[bool, frozenset[ir.Expr]], list[_Leaf]] = {}
     for path, leaf in leaves:
-        parts = _outer_factors(t, bounds, path, _product(leaf))
+        parts = _outer_factors(t, bounds, path, written_product(leaf))
         inner = [f for f in parts.above + parts.below if _depends(t.value(f), bounds)]
         groups.setdefault((bool(path), frozenset(inner)), []).append((path, leaf))
     return [_common(t, bounds, tree, group) for group in groups.values()]
 
 
 def _outer_factors(
-    t: Translation, bounds: Bounds, path: _Path, parts: _Product
-) -> _Product:
+    t: Translation, bounds: Bounds, path: _Path, parts: Product
+) -> Product:
     """The factors that leave a tree: those without a summed index, and those that have
     an axis that no condition has.
     """
@@ -434,7 +400,7 @@ def _outer_factors(
         axes = axes_of(t.value(factor))
         return axes.isdisjoint(bounds) or not axes <= near
 
-    return replace(_factors(parts, leaves), negative=False)
+    return replace(parts.filter(leaves), number=Fraction(1))
 
 
 def _axes(t: Translation, exprs: Sequence[ir.Expr]) -> set[str]:
@@ -450,10 +416,10 @@ def _common(
             tree, lambda *leaf: leaf[1] if leaf == group[0] else ir.ZERO
         )
         return _narrow(t, bounds, alone, *group[0])
-    every = [_product(leaf) for _, leaf in group]
+    every = [written_product(leaf) for _, leaf in group]
     above = reduce(and_, (Counter(parts.above) for parts in every))
     below = reduce(and_, (Counter(parts.below) for parts in every))
-    shared = _Product(False, (*above.elements(),), (*below.elements(),))
+    shared = Product(Fraction(1), (*above.elements(),), (*below.elements(),))
     path = tuple(condition for path, _ in group for condition in path)
     core = _outer_factors(t, bounds, path, shared)
     rest = _map_leaves(
@@ -462,9 +428,9 @@ def _common(
     return _multiply(core, [*core.above, rest])
 
 
-def _without(leaf: ir.Expr, core: _Product) -> ir.Expr:
+def _without(leaf: ir.Expr, core: Product) -> ir.Expr:
     """The product of the factors that are not in the core."""
-    parts = _product(leaf)
+    parts = written_product(leaf)
     above = Counter(parts.above) - Counter(core.above)
     below = Counter(parts.below) - Counter(core.below)
     rest = replace(parts, below=tuple(below.elements()))
@@ -478,7 +444,7 @@ def _narrow(
     all indices of the conditions: ``p[i, j]`` of ``p[i, j] * v[j, k]`` for ``j <= i``;
     if there is none, those that have no others.
     """
-    parts = _product(leaf)
+    parts = written_product(leaf)
     for condition in path:
         inside = _assuming(tree, condition, True)
         is_zero = (
@@ -494,9 +460,9 @@ def _narrow(
         return _map_leaves(tree, lambda *_: factor)
 
     near = _axes(t, left)
-    outer = _factors(parts, lambda f: not _depends(t.value(f), bounds))
+    outer = parts.filter(lambda f: not _depends(t.value(f), bounds))
     whole = put_factor(_without(leaf, outer))
-    if _special(t, bounds, *_product(whole).above) is None:
+    if _special(t, bounds, *written_product(whole).above) is None:
         axes = [axes_of(t.value(factor)) for factor in parts.above]
         at = next((k for k, own in enumerate(axes) if near <= own), None)
         if at is not None:
@@ -505,7 +471,7 @@ def _narrow(
             return _multiply(parts, above)
         outer = _outer_factors(t, bounds, left, parts)
         whole = put_factor(_without(leaf, outer))
-    return _multiply(replace(outer, negative=False), [*outer.above, whole])
+    return _multiply(replace(outer, number=Fraction(1)), [*outer.above, whole])
 
 
 def _is_masked(expr: ir.Expr, condition: ir.Expr) -> bool:
@@ -517,11 +483,11 @@ def _is_masked(expr: ir.Expr, condition: ir.Expr) -> bool:
             return False
 
 
-def _multiply(parts: _Product, above: list[ir.Expr]) -> ir.Expr:
+def _multiply(parts: Product, above: list[ir.Expr]) -> ir.Expr:
     product: ir.Expr = reduce(lambda a, b: fold(ir.apply("mul", a, b)), above)
     for divisor in parts.below:
         product = ir.apply("div", product, divisor)
-    return ir.apply("neg", product) if parts.negative else product
+    return ir.apply("neg", product) if parts.number < 0 else product
 
 
 def _add(t: Translation, values: list[Value]) -> Value:
@@ -532,7 +498,7 @@ def _is_leaner(t: Translation, bounds: Bounds, product: ir.Expr, body: ir.Expr) 
     """True if no factor that is summed has all axes of the body, or it is a sum that
     is found in another way.
     """
-    parts = _product(product)
+    parts = written_product(product)
     axes = [axes_of(t.value(f)) for f in (*parts.above, *parts.below)]
     inner = [own for own in axes if not own.isdisjoint(bounds)]
     whole = axes_of(t.value(body))

@@ -12,6 +12,7 @@ from gradspec.derive import scopes
 from gradspec.derive.chain import Underivable
 from gradspec.derive.vjp import fill_slopes, vjps
 from gradspec.ir.expr import Apply, Bound, Call, Const, Expr, Idx, Key, Reduce, Ref
+from gradspec.ir.products import conjuncts
 from gradspec.ir.rule import Complete, Definition, Input, Output, Rule
 from gradspec.ir.walk import (
     children,
@@ -25,7 +26,6 @@ from gradspec.ir.walk import (
     with_children,
 )
 from gradspec.primitives.table_operators import STOP
-from gradspec.symbolic.breaks import conjuncts
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,5 @@
-"""Factors of products, terms of sums, squares, degrees, and signs known without data;
-products with intermediate overflow or underflow, though their value is in range.
-
-A product is a number, numerators and denominators.
+"""Degrees, divisors and signs known without data; products with intermediate overflow
+or underflow, though their value is in range.
 """
 
 from __future__ import annotations
@@ -9,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, reduce
-from math import prod
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,13 +16,19 @@ from gradspec.ir.expr import (
     ONE,
     ZERO,
     Apply,
-    Bound,
     Const,
     Expr,
     Reduce,
     Select,
     Size,
-    apply,
+)
+from gradspec.ir.products import (
+    Product,
+    base_of_square,
+    product,
+    product_of,
+    terms,
+    total,
 )
 from gradspec.ir.tidy import fold
 from gradspec.ir.walk import children, names, nodes
@@ -37,131 +40,6 @@ from gradspec.stabilise.names import signed
 from gradspec.stabilise.rewriting import replace_in
 
 NORM = "hypot"  # of two numbers
-_MOST = 4  # the largest exponent that is written out as factors
-
-
-@dataclass(frozen=True, slots=True)
-class Product:
-    """``number * Π above / Π below``."""
-
-    number: Fraction = Fraction(1)
-    above: tuple[Expr, ...] = ()
-    below: tuple[Expr, ...] = ()
-
-    def times(self, other: Product) -> Product:
-        above, below = self.above + other.above, self.below + other.below
-        return Product(self.number * other.number, above, below)
-
-    def inverse(self) -> Product:
-        return Product(1 / self.number, self.below, self.above)
-
-    def over(self, other: Product) -> Product:
-        """The quotient, without what both have."""
-        return self.times(other.inverse()).without_factors()
-
-    def without_factors(self) -> Product:
-        """The number alone, without numerators and denominators."""
-        above, below = list(self.above), list(self.below)
-        for factor in self.above:
-            if factor in below:
-                above.remove(factor)
-                below.remove(factor)
-        return Product(self.number, tuple(above), tuple(below))
-
-    def expr(self) -> Expr:
-        """The product as an expression: numbers first, one fraction."""
-        number, value, below = self.number, product_of(self.above), list(self.below)
-        if number.numerator != 1 and (abs(number.numerator) != 1 or not self.above):
-            first = Const(Fraction(number.numerator))
-            value = first if value == ONE else Apply("mul", (first, value))
-        elif number < 0:
-            value = Apply("neg", (value,))
-        if number.denominator != 1:
-            below.insert(0, Const(Fraction(number.denominator)))
-        return value if not below else Apply("div", (value, product_of(below)))
-
-
-def product_of(factors: list[Expr] | tuple[Expr, ...]) -> Expr:
-    """The product of the factors in order; 1 if there are none."""
-    return reduce(lambda a, b: Apply("mul", (a, b)), factors) if factors else ONE
-
-
-def product(expr: Expr) -> Product:
-    """The factors of ``expr`` (a single factor if it is no product)."""
-    match expr:
-        case Const(value=value) if value:
-            return Product(value)
-        case Apply(op="neg", args=(a,)):
-            return Product(Fraction(-1)).times(product(a))
-        case Apply(op="mul", args=(a, b)):
-            return product(a).times(product(b))
-        case Apply(op="div", args=(a, b)) if b != Const(Fraction(0)):
-            return product(a).times(product(b).inverse())
-        case Apply(op="square", args=(a,)):
-            return product(a).times(product(a))
-        case Apply(op="pow", args=(a, Const(value=n))) if _is_small(n):
-            return _power(product(a), int(n))
-        case Reduce(op="mean", bounds=bounds, body=body, where=None) if _some(bounds):
-            total = Reduce("sum", bounds, body, span=expr.span)
-            return Product(above=(total,)).times(extent(bounds).inverse())
-        case _:
-            return Product(above=(expr,))
-
-
-def _is_small(exponent: Fraction) -> bool:
-    return exponent.denominator == 1 and 0 < abs(exponent) <= _MOST
-
-
-def _power(base: Product, exponent: int) -> Product:
-    value = reduce(Product.times, [base] * abs(exponent))
-    return value if exponent > 0 else value.inverse()
-
-
-def extent(bounds: tuple[Bound, ...]) -> Product:
-    """The number of elements that a reduction ranges over (without a condition)."""
-    axes = [bound.axis for bound in bounds]
-    number = prod(axis for axis in axes if isinstance(axis, int))
-    return Product(Fraction(number), tuple(Size(a) for a in axes if isinstance(a, str)))
-
-
-def _some(bounds: tuple[Bound, ...]) -> bool:
-    """True if no axis has the fixed size 0."""
-    return all(bound.axis != 0 for bound in bounds)
-
-
-def terms(expr: Expr, is_minus: bool = False) -> list[tuple[bool, Expr]]:
-    """The terms of a sum, each with True if it is subtracted."""
-    match expr:
-        case Apply(op="add", args=(a, b)):
-            return [*terms(a, is_minus), *terms(b, is_minus)]
-        case Apply(op="sub", args=(a, b)):
-            return [*terms(a, is_minus), *terms(b, not is_minus)]
-        case Apply(op="neg", args=(a,)):
-            return terms(a, not is_minus)
-        case _:
-            return [(is_minus, expr)]
-
-
-def total(parts: list[tuple[bool, Expr]]) -> Expr:
-    """The sum of terms, positive ones first; 0 if there are none."""
-    value: Expr | None = None
-    for is_minus, term in sorted(parts, key=lambda part: part[0]):
-        if value is None:
-            value = apply("neg", term) if is_minus else term
-        else:
-            value = apply("sub" if is_minus else "add", value, term)
-    return ZERO if value is None else fold(value)
-
-
-def base_of_square(expr: Expr) -> Expr | None:
-    """``a`` if ``expr`` is ``a * a``."""
-    match expr:
-        case Apply(op="square", args=(a,)) | Apply(op="pow", args=(a, Const(value=2))):
-            return a
-        case Apply(op="mul", args=(a, b)) if a == b:
-            return a
-        case _:
-            return None
 
 
 def divisors(expr: Expr) -> Iterator[Expr]:
@@ -398,7 +276,7 @@ def _reorder(
 ) -> Expr:
     for node in _products(form):
         whole = _factors(node, is_apart)
-        every, found = _factor_list(whole), _factor_list(whole.without_factors())
+        every, found = _factor_list(whole), _factor_list(whole.lowest_terms())
         if _FEWEST <= len(every) <= _MOST_FACTORS and _leaves(node, found, trials):
             new = order(found, trials) or _best_of_orders(found, trials)
             if new is not None:

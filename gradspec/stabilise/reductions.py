@@ -37,6 +37,7 @@ from gradspec.ir.expr import (
     Size,
     apply,
 )
+from gradspec.ir.products import Product, element_count, product, terms, total
 from gradspec.ir.rule import Definition, Rule
 from gradspec.ir.tidy import fold
 from gradspec.ir.unroll import axis_names
@@ -52,15 +53,7 @@ from gradspec.stabilise.names import (
     use_names,
     weight,
 )
-from gradspec.stabilise.product import (
-    Product,
-    degree,
-    extent,
-    is_positive,
-    product,
-    terms,
-    total,
-)
+from gradspec.stabilise.product import degree, is_positive
 from gradspec.stabilise.rewriting import Search
 from gradspec.stabilise.tips import norm, with_tips
 from gradspec.symbolic.gather import factored_fraction
@@ -446,10 +439,10 @@ def _total(
 ) -> Product:
     """The sum of the weights: 1 for one of the ``units``, and for a quotient by it."""
     if weights == Product():
-        return extent(bounds)
+        return element_count(bounds)
     found = Reduce("sum", bounds, weights.expr())
     for divisor in weights.below:
-        above = weights.times(Product(above=(divisor,))).without_factors()
+        above = weights.times(Product(above=(divisor,))).lowest_terms()
         units |= {found} if is_same(divisor, found.over((above.expr(),))) else set()
     is_unit = any(is_same(found, unit) for unit in units)
     return Product(above=() if is_unit else (found,))

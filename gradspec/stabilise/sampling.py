@@ -27,13 +27,14 @@ import numpy as np
 
 from gradspec.ir.elements import EVALUATED, Expansion, OutOfRange
 from gradspec.ir.expr import Apply, Expr, Ref
+from gradspec.ir.products import conjuncts
 from gradspec.ir.rule import UNBOUNDED, Kind, Rule
 from gradspec.ir.unroll import axis_names, count, expansion, index_inputs, unroll_by
 from gradspec.ir.walk import closed_cotangents, closed_outputs, expand, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.names import Names, Signs, signs
-from gradspec.symbolic.breaks import conjuncts, surfaces
+from gradspec.symbolic.breaks import surfaces
 from gradspec.symbolic.coincidence import coincidences
 from gradspec.symbolic.enclose import is_defined, program
 from gradspec.symbolic.sampling import survey, usual_count

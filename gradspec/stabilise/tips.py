@@ -28,20 +28,13 @@ from gradspec.ir.expr import (
     apply,
     const,
 )
+from gradspec.ir.products import Product, base_of_square, product, product_of
 from gradspec.ir.rule import Definition
 from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import children, names, nodes, with_children
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.names import Scope, Signs, inline_lets, signed
-from gradspec.stabilise.product import (
-    NORM,
-    Product,
-    base_of_square,
-    divisors,
-    is_positive,
-    product,
-    product_of,
-)
+from gradspec.stabilise.product import NORM, divisors, is_positive
 
 _HALF = const(Fraction(1, 2))
 _NO_FACTORS = Product()

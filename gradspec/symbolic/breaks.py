@@ -19,6 +19,7 @@ from fractions import Fraction
 from functools import cache
 
 from gradspec.ir.expr import ZERO, Apply, Const, Expr, Ref, Select, apply, show
+from gradspec.ir.products import conjuncts
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import children, memo, names, nodes, substitute
 from gradspec.primitives.lookup import formula, primitive, rows
@@ -41,15 +42,6 @@ class Bound:
     variable: str
     op: str
     value: Expr
-
-
-def conjuncts(condition: Expr) -> Iterator[Expr]:
-    """The parts of a condition that must all hold."""
-    if isinstance(condition, Apply) and condition.op == "and":
-        for arg in condition.args:
-            yield from conjuncts(arg)
-    else:
-        yield condition
 
 
 def tighten(conditions: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -28,10 +28,11 @@ from functools import lru_cache
 from typing import Any
 
 from gradspec.ir.expr import ZERO, Apply, Const, Expr, Key, Ref, Select
+from gradspec.ir.products import conjuncts
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import deep, expand, names, nodes, substitute
 from gradspec.primitives.lookup import elementary, formula, is_primitive, primitive
-from gradspec.symbolic.breaks import RELATIONS, bounds, conjuncts, tighten
+from gradspec.symbolic.breaks import RELATIONS, bounds, tighten
 from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.proof.kernels import OPERATIONS
 from gradspec.symbolic.proof.normal import Empty, Normal, Refine, Split
