@@ -63,10 +63,10 @@ def check(rule: Complete, budget: float = 10.0) -> Outcome[Judged]:
     if usual is None:
         return _outcome(rule, (), (*found, *lints.unused_inputs(rule)))
     gradients.recheck(rule, known)
-    met = tuple(typical_breaks(usual))
+    plain = is_plain(rule)  # of a foreign function no limit is known
+    met = tuple(typical_breaks(usual)) if plain else ()
     judgements = gradients.judge(rule, known, met, budget)
     found += [diagnostic for one in OF_RULE for diagnostic in one(rule)]
-    plain = is_plain(rule)  # of a foreign function no limit is known
     found += map(_of_variable, boundaries.check(usual, met) if plain else ())
     for one in OF_ELEMENTS if plain else ():
         some = list(_of_all(list(one(usual)), usual))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from gradspec.driver.run import compile_source
@@ -72,6 +74,14 @@ def test_a_refutation_says_whose_numbers_it_has() -> None:
     ).diagnostics
     assert any("stand-in for `j1`" in note for note in found.notes)
     assert "write `dx = -dy * j1(x)`" in found.help
+
+
+def test_second_derivatives_are_proved_with_what_is_given() -> None:
+    rules = Path(__file__).parent / "bessel.grad"
+    source = Source("page.grad", rules.read_text("utf-8"))
+    made, _ = compile_source(source, "page.grad", Options(order=2))
+    assert [d for d in made.diagnostics if d.is_error] == []
+    assert {v.status.value for rule in made.rules for v in rule.second} == {"proved"}
 
 
 def test_nothing_is_computed_of_it_by_the_compiler() -> None:
