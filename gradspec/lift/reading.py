@@ -7,13 +7,12 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from gradspec.ir.expr import Expr, Ref, Size, show
-from gradspec.ir.walk import nodes
+from gradspec.ir.expr import Expr, Ref, show
 from gradspec.lift.conditions import Decisions, Key
 from gradspec.lift.expressions import Let
 from gradspec.lift.machine import Machine
@@ -33,7 +32,6 @@ from gradspec.lift.values import (
     Scope,
     as_number,
     element,
-    extent_named,
     reduction,
     with_indices,
 )
@@ -419,12 +417,6 @@ class Reading:
             self.ranks,
             tuple(chosen),
         )
-
-
-def sizes_in(value: Expr) -> Iterator[Extent]:
-    for node in nodes(value):
-        if isinstance(node, Size):
-            yield extent_named(node.axis)
 
 
 def _body(node: ast.FunctionDef) -> list[ast.stmt]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from gradspec.ir.expr import Apply, Bound, Const, Expr, Idx, Reduce, Ref, Size, show
 from gradspec.ir.walk import names, nodes, transform
@@ -246,8 +246,3 @@ def laid_out(text: str) -> str:
     """The text in the layout of the language's printer."""
     module = parse(Source("lifted.grad", text))
     return text if module.value is None or module.failed else print_module(module.value)
-
-
-def derived_form(form: Form, doc: str) -> Form:
-    """The rule with gradients that are derived."""
-    return replace(form, doc=doc, is_derived=True)

@@ -5,14 +5,14 @@ and what a Python program holds beside them.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import count
 from typing import Any
 
 from gradspec.ir.expr import Apply, Bound, Const, Expr, Idx, Reduce, Ref, Select, Size
-from gradspec.ir.walk import nodes, transform
+from gradspec.ir.walk import transform
 
 ZERO, ONE = Const(Fraction(0)), Const(Fraction(1))
 TRUE, FALSE = Apply("lt", (ZERO, ONE)), Apply("lt", (ONE, ZERO))
@@ -166,10 +166,6 @@ def extent_named(name: str) -> Extent:
 
 def reduction(op: str, over: tuple[Index, ...], body: Expr) -> Expr:
     return Reduce(op, tuple(Bound(i.name, "") for i in over), body)
-
-
-def numbers_in(value: Expr) -> Iterator[Const]:
-    return (node for node in nodes(value) if isinstance(node, Const))
 
 
 # --- what is no array -----------------------------------------------------------------

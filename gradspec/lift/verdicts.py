@@ -17,7 +17,6 @@ from gradspec.lift.rules import Form, rule_text
 from gradspec.lift.values import CannotLift
 from gradspec.lift.variants import Facts
 
-WORDS = ["proved", "agrees", "guard", "surrogate", "needs", "refuted", "broken"]
 NOT_LIFTED = "not lifted"
 FINDINGS = frozenset(("refuted", "broken"))
 
