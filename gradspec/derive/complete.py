@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from gradspec.derive.chain import Underivable
 from gradspec.derive.indexed import derived_cotangent, indexed_cotangents
-from gradspec.derive.recurrence import completed, needed
+from gradspec.derive.recurrence import derive_adjoints, used_adjoints
 from gradspec.derive.vjp import cotangents
 from gradspec.diagnostics import Diagnostic, Outcome, error
 from gradspec.ir.recurrence import states
@@ -25,13 +25,13 @@ def complete(rule: Rule) -> Outcome[Complete]:
         return Outcome(complete_scalars(rule))
     missing = _missing(rule)
     try:
-        found, adjoints = _derived(rule) if missing else ({}, {})
+        found, adjoints = _derivation(rule) if missing else ({}, {})
     except Underivable:
         return Outcome(
             None, tuple(_underivable(rule, variable) for variable in missing)
         )
     entries = tuple(found[i.name] for i in missing)
-    return Outcome(Complete.of(rule, *needed(entries, adjoints), *entries))
+    return Outcome(Complete.of(rule, *used_adjoints(entries, adjoints), *entries))
 
 
 def complete_scalars(rule: Rule) -> Complete:
@@ -62,11 +62,11 @@ def _underivable(rule: Rule, variable: Input) -> Diagnostic:
 def derived_entries(rule: Rule) -> Mapping[str, Definition]:
     """The derived cotangents that can be written in the names of the rule, whatever it
     declares. Raises `Underivable`."""
-    found, adjoints = _derived(rule)
+    found, adjoints = _derivation(rule)
     return {n: e for n, e in found.items() if not names(e.value) & adjoints.keys()}
 
 
-def _derived(
+def _derivation(
     rule: Rule,
 ) -> tuple[Mapping[str, Definition], Mapping[str, Definition]]:
-    return completed(rule) if states(rule) else (indexed_cotangents(rule), {})
+    return derive_adjoints(rule) if states(rule) else (indexed_cotangents(rule), {})

@@ -51,8 +51,9 @@ from gradspec.ir.expr import (
     Ref,
     Select,
 )
-from gradspec.ir.recurrence import states
+from gradspec.ir.recurrence import Recurrence, components, states
 from gradspec.ir.rule import (
+    Assume,
     Definition,
     Input,
     Kind,
@@ -532,19 +533,16 @@ def _constants(rule: Rule) -> Iterator[Input]:
         yield Input(let.name, Kind.NOGRAD, shapes.get(let.name, Shape(axes=let.axes)))
 
 
-def in_order(lets: tuple[Definition, ...]) -> list[Definition]:
-    """The values in order, each after those that it uses."""
-    known = {let.name: let for let in lets}
-    found: dict[str, Definition] = {}
-
-    def visit(let: Definition) -> None:
-        for name in sorted(names(let.value) & known.keys() - found.keys()):
-            visit(known[name])
-        found.setdefault(let.name, let)
-
-    for let in lets:
-        visit(let)
-    return list(found.values())
+def in_order(
+    lets: tuple[Definition, ...], assumes: tuple[Assume, ...] = ()
+) -> tuple[Definition, ...]:
+    """The values in order, each after those that it uses, those of a recurrence
+    together."""
+    parts = components(lets, assumes)
+    groups = (
+        part.values if isinstance(part, Recurrence) else (part,) for part in parts
+    )
+    return tuple(let for group in groups for let in group)
 
 
 def _rename(expr: Expr, to: dict[str, str]) -> Expr:

@@ -16,7 +16,13 @@ from dataclasses import dataclass, replace
 from itertools import combinations, islice, permutations
 
 from gradspec.derive.chain import Underivable
-from gradspec.derive.indexed import closed_cotangent, indexed_cotangents, same
+from gradspec.derive.indexed import (
+    NotLinear,
+    closed_cotangent,
+    indexed_cotangents,
+    indexed_tangents,
+    same,
+)
 from gradspec.derive.scopes import (
     Fresh,
     Value,
@@ -31,10 +37,20 @@ from gradspec.ir.recurrence import (
     recurrences,
     with_plain_places,
 )
-from gradspec.ir.rule import Definition, Input, Kind, Origin, Output, Role, Rule, Shape
+from gradspec.ir.rule import (
+    Complete,
+    Definition,
+    Input,
+    Kind,
+    Origin,
+    Output,
+    Role,
+    Rule,
+    Shape,
+)
 from gradspec.ir.walk import memo, names, nodes, transform
 
-STEP, GIVEN = "@", "="
+STEP, GIVEN = "~", "="
 """Marks of a state's step, and of a state that is an output, in the rule that is cut."""
 
 _MATCHINGS = 24
@@ -81,7 +97,7 @@ def cut(rule: Rule) -> Rule:
 @dataclass(frozen=True, slots=True)
 class Adjoint:
     """The cotangents of the rule that is cut: of its inputs, and of its states, which
-    adjoint states are equal to. The adjoint of ``h`` is called ``d@h`` in them.
+    adjoint states are equal to. The adjoint of ``h`` is called ``d~h`` in them.
     """
 
     entries: Mapping[str, Definition]
@@ -95,12 +111,14 @@ def adjoint(rule: Rule) -> Adjoint:
     found = indexed_cotangents(cut(rule))
     back = {f"d{GIVEN}{name}": f"d{name}" for name in own}
     back |= {GIVEN + name: name for name in own}
-    named = {n: replace(e, value=renamed(e.value, back)) for n, e in found.items()}
+    named = {
+        n: replace(e, value=rename_references(e.value, back)) for n, e in found.items()
+    }
     states = {name: named.pop(name) for name in own if name in named}
     return Adjoint(named, states)
 
 
-def renamed(expr: Expr, to: Mapping[str, str]) -> Expr:
+def rename_references(expr: Expr, to: Mapping[str, str]) -> Expr:
     """The expression with other names for what it refers to."""
 
     def visit(node: Expr) -> Expr:
@@ -119,7 +137,7 @@ def adjoint_of(state: str) -> str:
 # --- completion -----------------------------------------------------------------------
 
 
-def completed(
+def derive_adjoints(
     rule: Rule,
 ) -> tuple[Mapping[str, Definition], Mapping[str, Definition]]:
     """The derived cotangents by input, and the adjoint states in them that the rule
@@ -132,17 +150,20 @@ def completed(
     back = {adjoint_of(n): name for n, name in called.items()}
     back |= {STEP + n: n for n in own}
     entries = {
-        n: replace(e, value=renamed(e.value, back)) for n, e in found.entries.items()
+        n: replace(e, value=rename_references(e.value, back))
+        for n, e in found.entries.items()
     }
     lets = {
-        called[n]: _adjoint_state(called[n], own[n], renamed(e.value, back), e.indices)
+        called[n]: _adjoint_state(
+            called[n], own[n], rename_references(e.value, back), e.indices
+        )
         for n, e in found.states.items()
         if n not in matched
     }
     return entries, lets
 
 
-def needed(
+def used_adjoints(
     entries: Iterable[Definition], adjoints: Mapping[str, Definition]
 ) -> tuple[Definition, ...]:
     """The adjoint states that some cotangents use, directly or not."""
@@ -190,6 +211,83 @@ def _free_name(name: str, rule: Rule) -> str:
     while name in taken:
         name += "_"
     return name
+
+
+# --- the rule as a whole ----------------------------------------------------------------
+
+
+def cut_open(rule: Complete) -> Complete:
+    """The rule with states as inputs. The adjoint states that were derived are the
+    cotangents of these; those of the author are inputs, too."""
+    opened, adjoints, theirs = cut(rule), adjoint_states(rule), authors_states(rule)
+    states = {let.name for let in forward_states(rule)}
+    gone = {*adjoints.values(), *theirs}
+    still = (i for i in opened.inputs if i.name in states - adjoints.keys())
+    kinds = {i.name: Kind.NOGRAD for i in still if i.takes_gradient}
+    made = Complete.of(
+        replace(
+            opened,
+            inputs=(
+                *(replace(i, kind=kinds.get(i.name, i.kind)) for i in opened.inputs),
+                *(Input(t.name, Kind.NOGRAD, Shape(axes=t.axes)) for t in theirs),
+            ),
+            exacts=tuple(STEP + n if n in states else n for n in rule.exacts),
+        ),
+        *(d for d in rule.backward_locals if d not in gone),
+        *rule.backward,
+        *(
+            replace(d, name=f"d{state}", role=Role.COTANGENT)
+            for state, d in adjoints.items()
+        ),
+    )
+    to = {d.name: adjoint_of(state) for state, d in adjoints.items()}
+    to |= {f"d{state}": f"d{GIVEN}{state}" for state in states}
+    return made.map(lambda d: replace(d, value=rename_references(d.value, to)))
+
+
+def names_in(rule: Rule) -> Mapping[str, str]:
+    """What the names of the rule that is cut open are called in the rule."""
+    found = {adjoint_of(state): d.name for state, d in adjoint_states(rule).items()}
+    for let in forward_states(rule):
+        found |= {f"d{GIVEN}{let.name}": f"d{let.name}"}
+        found |= {STEP + let.name: let.name, GIVEN + let.name: let.name}
+    return found
+
+
+# --- tangents ---------------------------------------------------------------------------
+
+
+def tangents(
+    rule: Complete,
+) -> tuple[tuple[Definition, ...], Mapping[str, Definition]]:
+    """Tangents of the states, which are recurrences, too, and by output over them, the
+    forward values and ``<input>_dot``. Raises `NotLinear` and `Underivable`."""
+    if authors_states(rule):
+        rule = _derive_anew(rule)
+    back, own = names_in(rule), {let.name: let for let in forward_states(rule)}
+    found = {
+        name: replace(one, value=rename_references(one.value, back))
+        for name, one in indexed_tangents(cut_open(rule)).items()
+    }
+    states = tuple(
+        replace(found[STEP + n], name=f"{n}_dot") for n in own if STEP + n in found
+    )
+    names_of = {
+        o.name: GIVEN + o.name if o.name in own else o.name for o in rule.outputs
+    }
+    return states, {n: found[of] for n, of in names_of.items() if of in found}
+
+
+def _derive_anew(rule: Complete) -> Complete:
+    """The rule with derived gradients in the place of those of the author, whose adjoint
+    states need not be known to be such."""
+    if rule.overrides:
+        raise NotLinear
+    bare = rule.keep((*rule.forward, *rule.surrogates))
+    entries, adjoints = derive_adjoints(bare)
+    return Complete.of(
+        bare, *used_adjoints(entries.values(), adjoints), *entries.values()
+    )
 
 
 # --- the author's adjoint state -------------------------------------------------------
@@ -286,7 +384,9 @@ def _is_same(rule: Rule, stated: Expr, true: Expr, matched: Mapping[str, str]) -
         if let.name not in own
     }
     steps = {STEP + n: replace(v, name=STEP + n) for n, v in own.items()}
-    kept = inline_values(renamed(whole, {STEP + n: n for n in own}), locals_, fresh)
+    kept = inline_values(
+        rename_references(whole, {STEP + n: n for n in own}), locals_, fresh
+    )
     unfolded = inline_values(whole, {**steps, **locals_}, fresh)
     forms = dict.fromkeys(map(with_plain_places, (kept, unfolded)))
     return any(
@@ -303,7 +403,7 @@ def _with_adjoints(
     name for are put in. None if one of them is a recurrence of its own."""
     back = {adjoint_of(n): name for n, name in matched.items()}
     others = tuple(
-        replace(e, name=adjoint_of(n), value=renamed(e.value, back))
+        replace(e, name=adjoint_of(n), value=rename_references(e.value, back))
         for n, e in adjoint(rule).states.items()
         if n not in matched
     )
@@ -313,7 +413,7 @@ def _with_adjoints(
         for p in parts
         if isinstance(p, Definition)
     }
-    made = inline_values(renamed(true, back), values, fresh)
+    made = inline_values(rename_references(true, back), values, fresh)
     left = {n for p in parts if isinstance(p, Recurrence) for n in p.names}
     return None if names(made) & left else made
 

@@ -103,14 +103,14 @@ def components(
             for need in needs[name]:
                 visit(known[need])
         lets = tuple(known[name] for name in group)
-        found[group[0]] = _ordered(lets, assumes) if own else let
+        found[group[0]] = _order_values(lets, assumes) if own else let
 
     for let in lets:
         visit(let)
     return tuple(found.values())
 
 
-def arranged(
+def in_step_order(
     lets: tuple[Definition, ...], assumes: tuple[Assume, ...]
 ) -> tuple[Definition, ...]:
     """The values as they are written; the values of a recurrence stand together, after
@@ -147,7 +147,9 @@ class _Use:
     facts: tuple[Linear, ...]
 
 
-def _ordered(lets: tuple[Definition, ...], assumes: tuple[Assume, ...]) -> Recurrence:
+def _order_values(
+    lets: tuple[Definition, ...], assumes: tuple[Assume, ...]
+) -> Recurrence:
     known = {let.name for let in lets}
     least = dict(_lower_ends(assumes))
     uses = [

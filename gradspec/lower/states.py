@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from gradspec.ir.recurrence import NotEarlier, arranged
+from gradspec.ir.recurrence import NotEarlier, in_step_order
 from gradspec.ir.rule import Assume, Role
 from gradspec.lower.body import Assignment, Body
 from gradspec.lower.context import UNKNOWN, NameRole, Variable
@@ -79,7 +79,7 @@ def arrange_states(body: Body, assumes: tuple[Assume, ...]) -> None:
     behind = tuple(d for d in body.definitions if d.role is Role.BACKWARD_LOCAL)
     others = (d for d in body.definitions if d not in (*ahead, *behind))
     try:
-        every = *arranged(ahead, assumes), *arranged(behind, assumes), *others
+        every = *in_step_order(ahead, assumes), *in_step_order(behind, assumes), *others
         body.definitions[:] = every
     except NotEarlier as found:
         let, use = found.let, found.use

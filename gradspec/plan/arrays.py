@@ -301,6 +301,56 @@ class Cumulative(RankedNode):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class LinearScan(RankedNode):
+    """``h`` with ``h[t] = factor[t] * h[t - 1] + term[t]`` along ``axis``, from 0; with
+    ``reverse`` ``h[t + 1]``.
+    """
+
+    factor: Expr
+    term: Expr
+    axis: int
+    reverse: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop(RankedNode):
+    """States computed place by place along an axis: a tuple of arrays, one for each.
+
+    ``steps`` are their values at one place, over names that are bound here: ``_was[k]``
+    is a state some places ``before`` (which, and how many; one of ``starts`` in front of
+    the first), ``_at[k]`` what ``slices`` have at the place (their axes are ``axes``),
+    ``_now[k]`` a state that is computed already. ``places`` are the positions of the
+    axis in the states.
+    """
+
+    steps: tuple[Expr, ...]
+    starts: tuple[Expr, ...]
+    slices: tuple[Expr, ...]
+    before: tuple[tuple[int, int], ...]
+    axes: tuple[int, ...]
+    places: tuple[int, ...]
+    reverse: bool
+
+    def __post_init__(self) -> None:
+        RankedNode.__post_init__(self)
+        free = (name for name in self.names if not is_bound(name))
+        object.__setattr__(self, "names", tuple(free))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Item(RankedNode):
+    """One state of a loop."""
+
+    arg: Expr
+    index: int
+
+
+def is_bound(name: str) -> bool:
+    """True of the names inside a loop, which no value of a rule has."""
+    return name.startswith("_")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Windows(Rearranged):
     """Two axes in place of ``axis``: element ``[i, j]`` of ``rows`` and ``columns`` is
     the one at ``start + i + j``, or at ``start + i - j`` if ``backward``. With
@@ -360,6 +410,9 @@ Ranked: TypeAlias = (
     | Gather
     | ScatterAdd
     | Cumulative
+    | LinearScan
+    | Loop
+    | Item
     | Windows
     | ProductOfOthers
     | Stack

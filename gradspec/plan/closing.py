@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from gradspec.derive.chain import Underivable
@@ -19,9 +19,12 @@ from gradspec.derive.indexed import (
     in_order,
     indexed_tangents,
 )
+from gradspec.derive.recurrence import tangents
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
+from gradspec.ir.recurrence import Recurrence, components, recurrences
 from gradspec.ir.rule import (
+    Complete,
     Definition,
     Input,
     Kind,
@@ -46,6 +49,7 @@ from gradspec.plan.arrays import (
     with_children,
 )
 from gradspec.plan.axes import Value, size_of
+from gradspec.plan.extents import is_condition
 from gradspec.plan.operations import (
     LOWEST,
     ZERO,
@@ -57,13 +61,14 @@ from gradspec.plan.operations import (
     with_values,
 )
 from gradspec.plan.plan import Assign, AxisSize
+from gradspec.plan.recurrence import NoLoop, plan_recurrence
 from gradspec.plan.rewrites import batches, fence, parts_by_batch
 from gradspec.plan.translate import array_of
 from gradspec.plan.translation import Known, sizes_needed
 
 
 class NotEmitted(Exception):
-    """A rule that cannot be planned yet; the message says why, for the user."""
+    """A rule that cannot be plan_recurrence yet; the message says why, for the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,7 @@ class Closed:
     sizes: tuple[AxisSize, ...]
 
 
-def close(rule: Rule) -> Closed:
+def close(rule: Complete) -> Closed:
     """All values of the rule, closed; raises :class:`NotEmitted`."""
     return _Closing(fence(rule)).close()
 
@@ -91,7 +96,7 @@ def close(rule: Rule) -> Closed:
 class _Closing:
     """The rule and all that is known about its names."""
 
-    def __init__(self, rule: Rule) -> None:
+    def __init__(self, rule: Complete) -> None:
         self.rule = rule
         self.constants = _constants(rule)
         self.evaluated = walk.evaluated_values(rule)
@@ -105,6 +110,9 @@ class _Closing:
         numbers = [*(s.name for s in rule.static_inputs), *self.constants]
         self.view |= {n: Known(Name(n), is_number=True) for n in numbers}
         self.held: set[Expr] = set()  # the arrays so far
+        lets = rule.forward, rule.backward_locals
+        every = (part for some in lets for part in recurrences(rule, some))
+        self.running = {name: part for part in every for name in part.names}
 
     def close(self) -> Closed:
         ahead = self._forward()
@@ -114,7 +122,13 @@ class _Closing:
         cotangents = [name for name in behind if name in gradients]
         fixed = frozenset((*cotangents, *along, *(o.name for o in self.rule.outputs)))
         raw = _resolve(ahead, {}, frozenset())
-        kept = frozenset(n for n in self._saved_values() if not is_view(raw[n]))
+        shown = {raw[o.name] for o in self.rule.outputs if o.takes_gradient}
+        named = {o.name for o in self.rule.outputs}
+        kept = frozenset(
+            n
+            for n in self._saved_values()
+            if not is_view(raw[n]) and (n in named or raw[n] not in shown)
+        )
         again = _resolve(ahead, {}, kept)
         given = {name: value for name, value in again.items() if name not in kept}
         back = _resolve(behind, given, frozenset())
@@ -147,7 +161,10 @@ class _Closing:
         outputs = {output.name: output for output in self.rule.outputs}
         found: dict[str, Expr] = {}
         for let in self.rule.forward:
-            if let.name in self.constants:
+            if let.name in self.constants or let.name in found:
+                continue
+            if let.name in self.running:
+                found |= self._run(self.running[let.name], self.view, False)
                 continue
             value = self._array(
                 let.value,
@@ -206,11 +223,41 @@ class _Closing:
                 view[output.cotangent] = Known(known.expr, known.sizes, batched)
         parts = parts_by_batch(rule) if rule.has_axes else {}
         found: dict[str, Expr] = {}
-        for let in in_order((*rule.backward_locals, *rule.backward)):
+        for let in in_order((*rule.backward_locals, *rule.backward), rule.assumes):
+            if let.name in found:
+                continue
+            if let.name in self.running:
+                found |= self._run(self.running[let.name], view, True)
+                continue
             value = self._cotangent(let, parts, view)
             found[let.name] = as_float(value.expr, self.types)
             view[let.name] = _of(let, value, view)
         return found
+
+    def _run(
+        self, part: Recurrence, view: dict[str, Known], is_gradient: bool
+    ) -> dict[str, Expr]:
+        """The values of a recurrence, which the view then has."""
+
+        def array(
+            value: ir.Expr,
+            indices: Sequence[str],
+            axes: Sequence[str | int],
+            known: Mapping[str, Known],
+        ) -> Value:
+            made = self._array(
+                value, indices, axes, known, is_gradient=is_gradient, is_guarded=True
+            )
+            return replace(made, expr=_floating(made.expr, self.types))
+
+        try:
+            found = plan_recurrence(part, view, array)
+        except NoLoop as reason:
+            raise NotEmitted(str(reason)) from None
+        for let in part.values:
+            sizes = tuple(map(size_of, let.axes))
+            view[let.name] = Known(Name(let.name), sizes, found[let.name].batched)
+        return {name: value.expr for name, value in found.items()}
 
     def _cotangent(
         self,
@@ -247,7 +294,9 @@ class _Closing:
         if not self.rule.has_axes:
             return {}, ""
         try:
-            entries = indexed_tangents(self.rule)
+            running, entries = self._tangent_rule()
+            for part in components(running, self.rule.assumes):
+                self._run_tangents(part, view)
         except (NotLinear, Underivable):
             return {}, "a gradient is not linear in the upstream gradients"
         shapes = {output.name: output.shape for output in self.rule.outputs}
@@ -261,6 +310,26 @@ class _Closing:
             )
         return found, ""
 
+    def _tangent_rule(
+        self,
+    ) -> tuple[tuple[Definition, ...], Mapping[str, Definition]]:
+        if self.running:
+            return tangents(self.rule)
+        return (), indexed_tangents(self.rule)
+
+    def _run_tangents(
+        self, part: Definition | Recurrence, view: dict[str, Known]
+    ) -> None:
+        """The tangents of states, which the view then has in full."""
+        if isinstance(part, Recurrence):
+            found = self._run(part, view, False)
+        else:
+            value = self._array(part.value, part.indices, part.axes, view)
+            found = {part.name: as_float(value.expr, self.types)}
+            view[part.name] = _of(part, value, view)
+        for name, expr in found.items():
+            view[name] = replace(view[name], expr=expr)
+
     def _saved_values(self) -> frozenset[str]:
         """The forward values that the backward pass refers to by name."""
         rule = self.rule
@@ -272,7 +341,10 @@ class _Closing:
             if let.name not in self.constants
             and let.name not in rule.recomputes
             and (
-                let.name in rule.saves or let.name in outputs or len(let.indices) < rank
+                let.name in rule.saves
+                or let.name in outputs
+                or let.name in self.running
+                or len(let.indices) < rank
             )
         )
 
@@ -307,6 +379,11 @@ def _by_name(
         if children(form[name])
     }
     return {name: replace_whole(value, places) for name, value in lets.items()}
+
+
+def _floating(expr: Expr, types: Types) -> Expr:
+    """A value of a step as a floating array, a condition as it is."""
+    return expr if is_condition(expr) else as_float(expr, types)
 
 
 def _known_input(name: str, shape: Shape) -> Known:
@@ -362,7 +439,7 @@ def _sizes(rule: Rule) -> tuple[AxisSize, ...]:
 
 # --- functions of frameworks ----------------------------------------------------------
 #
-# Operations that every framework has as one function, recognised in planned values.
+# Operations that every framework has as one function, recognised in plan_recurrence values.
 #
 # One function makes one pass where its parts make four, and its own derivative is as
 # stable. Where a part is needed separately, it is computed anyway, and nothing changes.

@@ -16,7 +16,9 @@ from gradspec.plan.arrays import (
     Expand,
     Expr,
     Gather,
+    Item,
     Literal,
+    Loop,
     Name,
     Op,
     Permute,
@@ -154,6 +156,14 @@ def _extent(node: Expr, parts: Sequence[Extent]) -> Extent:
         case Stack(args=args):
             every = _broadcast_sizes(*(part.sizes for part in parts))
             return Extent((*every, Literal(Fraction(len(args)))), batched)
+        case Loop(axes=axes, starts=starts):
+            first = parts[len(node.steps) + len(starts)].sizes
+            return Extent((first[len(first) + axes[0]],), batched)
+        case Item(arg=Loop() as loop, index=index):
+            (length,) = own
+            start = Extents({}).of(loop.starts[index]).sizes
+            at = len(start) + 1 + loop.places[index]
+            return Extent((*start[:at], length, *start[at:]), batched)
         case Reduce(axes=axes, keep=keep):
             for axis in axes:
                 own = _with(own, axis, (ONE,) if keep else ())

@@ -19,6 +19,9 @@ from gradspec.plan.arrays import (
     Einsum,
     Expand,
     Expr,
+    Item,
+    LinearScan,
+    Loop,
     Name,
     Op,
     RankedNode,
@@ -237,6 +240,17 @@ def _is_linear_in(
     return expr == ZERO or bool(known[expr])
 
 
+def _is_linear_loop(loop: Loop, known: Mapping[Expr, bool | None]) -> bool:
+    """True if the steps are linear in the states and the cotangents together."""
+    bound = [known[part] is not None for part in loop.slices]
+    if not all(known[part] for part in loop.slices if known[part] is not None):
+        return False
+    moving = [f"_at[{k}]" for k, moves in enumerate(bound) if moves]
+    moving += (f"_was[{k}]" for k in range(len(loop.before)))
+    moving += (f"_now[{k}]" for k in range(len(loop.steps)))
+    return all(_is_linear_in(step, tuple(moving)) for step in loop.steps)
+
+
 def _is_linear(
     node: Expr,
     operands: tuple[Expr, ...],
@@ -245,6 +259,8 @@ def _is_linear(
 ) -> bool:
     if isinstance(node, Reduce) and node.op not in ("sum", "mean"):
         return False
+    if isinstance(node, Loop):
+        return _is_linear_loop(node, known)
     factors = [part for part in _factors(node) if known[part] is not None]
     is_zero = ZERO.__eq__ if with_shapes else _is_zero
     terms = [part for part in _terms(node) if not is_zero(part)]
@@ -284,6 +300,8 @@ def _factors(node: Expr) -> tuple[Expr, ...]:
         case Op(primitive="broadcast_like", args=(value, _)) | ScatterAdd(value=value):
             return (value,)
         case Rearranged(arg=arg) | Reduce(arg=arg) | Cumulative(arg=arg):
+            return (arg,)
+        case LinearScan(term=arg) | Item(arg=arg):
             return (arg,)
         case _:
             return ()

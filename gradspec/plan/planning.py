@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from gradspec.diagnostics import Diagnostic, warning
 from gradspec.ir.expr import show
-from gradspec.ir.recurrence import states
 from gradspec.ir.rule import (
     Chosen,
     Rewrite,
@@ -59,10 +58,6 @@ def plan_rule(chosen: Chosen) -> RulePlan:
     if _is_unchecked(chosen):
         raise NotEmitted("its gradients are not checked yet")
     rule = chosen.rule
-    if defined := sorted(states(rule)):
-        raise NotEmitted(
-            f"{defined[0]} is a recurrence, and these are only checked yet"
-        )
     closed = close(rule)
     gradients = gradients_of(rule, closed)
     forward = in_full(rule, closed.forward, gradients)

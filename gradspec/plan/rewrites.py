@@ -35,7 +35,8 @@ from gradspec.ir.expr import (
     Select,
 )
 from gradspec.ir.products import conjuncts
-from gradspec.ir.rule import Definition, Input, Kind, Output, Rule
+from gradspec.ir.recurrence import states
+from gradspec.ir.rule import Complete, Definition, Input, Kind, Output, Rule
 from gradspec.ir.tidy import fold
 from gradspec.ir.unroll import partial
 from gradspec.plan import arrays
@@ -369,7 +370,7 @@ def undefined_at(value: ir.Expr, known: Mapping[str, Sizes]) -> Sizes:
 # which most functions are finite.
 
 
-def fence(rule: Rule) -> Rule:
+def fence(rule: Complete) -> Complete:
     """The rule with no reference beyond an axis in the locals that lack elements."""
     found = partial(rule)
     if not found:
@@ -458,10 +459,11 @@ def batches(rule: Rule) -> dict[str, frozenset[str]]:
 
 def _mixing(rule: Rule, upstream: Iterable[str]) -> dict[str, Value]:
     """The values of the backward pass that use cotangents."""
+    running = states(rule)
     found = {
         d.name: Value(d.name, d.indices, d.axes, d.value)
         for d in (*rule.backward_locals, *rule.backward)
-        if not d.is_override
+        if not d.is_override and d.name not in running
     }
     using = set(upstream)
     while more := {n for n, v in found.items() if walk.names(v.expr) & using} - using:

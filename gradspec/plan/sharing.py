@@ -16,6 +16,7 @@ from gradspec.plan.arrays import (
     Expand,
     Expr,
     Literal,
+    Loop,
     Name,
     Op,
     Pick,
@@ -24,6 +25,7 @@ from gradspec.plan.arrays import (
     ToFloat,
     Where,
     children,
+    is_bound,
     names,
     nodes,
     with_children,
@@ -316,6 +318,8 @@ def share(
             value = constant(numbers[node])
         elif node in known.named and children(node):
             value = bind(known.named[node], value)
+        elif any(map(is_bound, names(node))):
+            pass  # it exists inside a loop only
         elif uses[node] > 1 and not _is_trivial(node, known.scalars):
             name = namer.name(value)
             ours.add(name)
@@ -419,6 +423,8 @@ def _role(value: Expr) -> str:
             return "branch"
         case Softmax():
             return "softmax"
+        case Loop():
+            return "states"
         case _:
             return ""
 

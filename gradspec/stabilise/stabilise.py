@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
+from gradspec.derive.recurrence import cut_open
 from gradspec.ir.recurrence import states
 from gradspec.ir.rule import Chosen, Complete, Judged
 from gradspec.ir.tidy import tidy
@@ -25,7 +26,7 @@ from gradspec.stabilise.names import (
     without_calls,
     without_dead_locals,
 )
-from gradspec.stabilise.recurrence import cut_open, sewn
+from gradspec.stabilise.recurrence import sew
 from gradspec.stabilise.scalars import ScalarSelection
 from gradspec.stabilise.tips import with_tips
 from gradspec.symbolic.limit import Effort
@@ -38,7 +39,7 @@ def stabilise(judged: Judged, effort: Effort | None = None) -> Chosen:
     """
     if states(judged.rule):
         opened = replace(judged, rule=cut_open(judged.rule))
-        return sewn(judged, _selected(opened, effort))
+        return sew(judged, _selected(opened, effort))
     return _selected(judged, effort)
 
 
@@ -80,7 +81,7 @@ def as_written(judged: Judged) -> Chosen:
     NaN out of second derivatives.
     """
     if states(judged.rule):
-        return sewn(judged, _unchanged(replace(judged, rule=cut_open(judged.rule))))
+        return sew(judged, _unchanged(replace(judged, rule=cut_open(judged.rule))))
     return _unchanged(judged)
 
 

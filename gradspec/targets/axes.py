@@ -46,12 +46,33 @@ def runtime_call(node: arrays.RankedNode, parts: Sequence[Text], page: Page) -> 
             return f"{name}({given}, {whole(size).text}, {count}, {others})"
         case arrays.ProductOfOthers(axis=axis):
             return f"{page.axes('product_of_others')}({texts[0]}, {axis})"
+        case arrays.LinearScan(axis=axis, reverse=reverse):
+            back = ", reverse=True" if reverse else ""
+            return f"{page.axes('linear_scan')}({', '.join(texts)}, {axis}{back})"
+        case arrays.Loop():
+            return f"{page.axes('scan')}({_loop(node, texts)})"
+        case arrays.Item(index=index):
+            return f"{parts[0].within(ATOM)}[{index}]"
         case arrays.Stack():
             return f"{page.axes('stack_last')}({', '.join(texts)})"
         case arrays.Softmax(axis=axis):
             return f"{page.axes('softmax')}({texts[0]}, {axis})"
         case _:
             raise AssertionError(node)
+
+
+_LONG = 40  # characters of a step that gets brackets, in which it is broken
+
+
+def _loop(loop: arrays.Loop, texts: Sequence[str]) -> str:
+    """The arguments of the runtime's loop: functions of one place."""
+    count = len(loop.steps)
+    long = (f"({text})" if len(text) > _LONG else text for text in texts[:count])
+    steps = [f"lambda _was, _at, _now: {text}" for text in long]
+    groups = (steps, texts[count : 2 * count], texts[2 * count :])
+    listed = ", ".join(f"[{', '.join(group)}]" for group in groups)
+    back = ", reverse=True" if loop.reverse else ""
+    return f"{listed}, {loop.before}, {loop.axes}, {loop.places}{back}"
 
 
 def new_axes(part: Text, axes: tuple[int, ...], mark: str = "None") -> str:

@@ -83,13 +83,14 @@ def _tokens(text: str) -> list[_Token]:
     tokens: list[_Token] = []
     opened: list[_Token] = []
     loops: list[int] = []  # depths of the comprehensions around a token
-    before, is_target = "", False
+    before, is_target, is_header = "", False, False
     for found in _TOKEN.finditer(text):
         word = found[0]
         closes = word in _CLOSING
         if closes:
             opened.pop().partner = len(tokens)
-        priority = 0 if closes or is_target else _priority(word, before)
+        is_kept = closes or is_target or is_header
+        priority = 0 if is_kept else _priority(word, before)
         if word == "if" and loops and loops[-1] == len(opened):
             priority = _COMPREHENSION
         if word == "for":
@@ -99,6 +100,7 @@ def _tokens(text: str) -> list[_Token]:
         if word in _OPENING:
             opened.append(tokens[-1])
         before, is_target = word, word == "for" or (is_target and word != "in")
+        is_header = word == "lambda" or (is_header and word != ":")
     return tokens
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -162,3 +164,59 @@ def norm(x: Array, axis: int | tuple[int, ...], keepdims: bool = False) -> Array
 def cumsum_back(x: Array, axis: int) -> Array:
     """Sums from each position to the end of an axis."""
     return jnp.flip(jnp.cumsum(jnp.flip(x, axis), axis), axis)
+
+
+def linear_scan(factor: Array, term: Array, axis: int, reverse: bool = False) -> Array:
+    """``h[t] = factor[t] * h[t - 1] + term[t]`` along an axis, from 0, by
+    `jax.lax.associative_scan`; with ``reverse`` of ``h[t + 1]``, from the other end.
+    """
+    shape = jnp.broadcast_shapes(factor.shape, term.shape)
+    if shape[axis] == 0:
+        return jnp.zeros(shape, term.dtype)
+
+    def join(
+        early: tuple[Array, Array], late: tuple[Array, Array]
+    ) -> tuple[Array, Array]:
+        return early[0] * late[0], late[0] * early[1] + late[1]
+
+    parts = jnp.broadcast_to(factor, shape), jnp.broadcast_to(term, shape)
+    found: Array = jax.lax.associative_scan(join, parts, reverse, len(shape) + axis)[1]
+    return found
+
+
+def scan(
+    steps: Sequence[Callable[..., Array]],
+    starts: Sequence[Array],
+    slices: Sequence[Array],
+    before: Sequence[tuple[int, int]],
+    axes: Sequence[int],
+    places: Sequence[int],
+    reverse: bool = False,
+) -> tuple[Array, ...]:
+    """States computed place by place, by `jax.lax.scan`: each step takes some ``before``
+    (which, and how many places before), what ``slices`` have at the place, and the
+    states that it has already. Their axis is the one of ``axes``, and in the results
+    that of ``places``.
+    """
+    given = [jnp.moveaxis(one, axis, 0) for one, axis in zip(slices, axes, strict=True)]
+    longest = max((lag for _, lag in before), default=1)
+    Carry: TypeAlias = "list[list[Array]]"
+
+    def run(carry: Carry, here: list[Array]) -> tuple[Carry, list[Array]]:
+        was, ends = [carry[state][lag - 1] for state, lag in before], list[Array]()
+        for step in steps:
+            ends.append(step(was, here, ends))
+        return [[e, *c[:-1]] for e, c in zip(ends, carry, strict=True)], ends
+
+    carry = [[start] * longest for start in starts]
+    shaped = [jnp.zeros(one.shape[1:], one.dtype) for one in given]
+    for _ in steps:  # a state may get its batch axes from another one
+        ends = jax.eval_shape(run, carry, shaped)[1]
+        carry = [
+            [jnp.broadcast_to(c, e.shape).astype(e.dtype) for c in some]
+            for some, e in zip(carry, ends, strict=True)
+        ]
+    found = jax.lax.scan(run, carry, given, reverse=reverse)[1]
+    return tuple(
+        jnp.moveaxis(one, 0, place) for one, place in zip(found, places, strict=True)
+    )

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -215,3 +217,62 @@ def softmax(value: Array, axis: int) -> Array:
     np.exp(shifted, out=shifted)
     shifted /= shifted.sum(axis=axis, keepdims=True)
     return shifted
+
+
+def linear_scan(factor: Array, term: Array, axis: int, reverse: bool = False) -> Array:
+    """``h[t] = factor[t] * h[t - 1] + term[t]`` along an axis, from 0, in steps that
+    double; with ``reverse`` of ``h[t + 1]``, from the other end.
+    """
+    shape = np.broadcast_shapes(factor.shape, term.shape)
+    run = np.array(np.broadcast_to(term, shape), np.result_type(factor, term))
+    factor, step = factor.copy(), 1
+    rest: tuple[Any, ...] = (slice(None),) * (-axis - 1)
+    while step < shape[axis]:
+        late, early = (..., slice(step, None), *rest), (..., slice(None, -step), *rest)
+        here, before = (early, late) if reverse else (late, early)
+        run[here] += factor[here] * run[before]
+        factor[here] = factor[here] * factor[before]
+        step *= 2
+    return run
+
+
+def scan(
+    steps: Sequence[Callable[..., Array]],
+    starts: Sequence[Array],
+    slices: Sequence[Array],
+    before: Sequence[tuple[int, int]],
+    axes: Sequence[int],
+    places: Sequence[int],
+    reverse: bool = False,
+) -> tuple[Array, ...]:
+    """States computed place by place: each step takes some ``before`` (which, and how
+    many places before), what ``slices`` have at the place, and the states that it has
+    already. Their axis is the one of ``axes``, and in the results that of ``places``.
+    """
+    given = [np.moveaxis(one, axis, 0) for one, axis in zip(slices, axes, strict=True)]
+    size = given[0].shape[0]
+    found: list[list[Array]] = [[] for _ in steps]
+    for t in reversed(range(size)) if reverse else range(size):
+        was = [
+            found[state][-lag] if lag <= len(found[state]) else starts[state]
+            for state, lag in before
+        ]
+        now: list[Array] = []
+        for step, run in zip(steps, found, strict=True):
+            now.append(step(was, [one[t] for one in given], now))
+            run.append(now[-1])
+    if size == 0:
+        was = [starts[state] for state, _ in before]
+        at = [np.zeros(one.shape[1:], one.dtype) for one in given]
+        ends: list[Array] = []
+        for step in steps:
+            ends.append(step(was, at, ends))
+        return tuple(
+            np.moveaxis(np.zeros((0, *end.shape), end.dtype), 0, place)
+            for end, place in zip(ends, places, strict=True)
+        )
+    order = -1 if reverse else 1
+    return tuple(
+        np.moveaxis(np.stack(np.broadcast_arrays(*run[::order])), 0, place)
+        for run, place in zip(found, places, strict=True)
+    )

@@ -6,6 +6,7 @@ types. No static shape or rank is needed.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import tensorflow as tf
@@ -216,3 +217,108 @@ def batch_sum(x: tf.Tensor, core: int) -> tf.Tensor:
     if x.shape.rank is None:
         return tf.reduce_sum(x, tf.range(tf.rank(x) - core))
     return tf.reduce_sum(x, [*range(x.shape.rank - core)])
+
+
+def linear_scan(
+    factor: tf.Tensor, term: tf.Tensor, axis: int, reverse: bool = False
+) -> tf.Tensor:
+    """``h[t] = factor[t] * h[t - 1] + term[t]`` along an axis, from 0, in steps that
+    double; with ``reverse`` of ``h[t + 1]``, from the other end.
+    """
+    shape = tf.broadcast_dynamic_shape(tf.shape(factor), tf.shape(term))
+    run = tf.broadcast_to(term, shape)
+    size = tf.cast(shape[axis], tf.int64)
+
+    def ends(x: tf.Tensor, step: Size) -> tuple[tf.Tensor, tf.Tensor]:
+        return window(x, axis, 0, size - step), window(x, axis, step, size - step)
+
+    def joined(x: tf.Tensor, moved: tf.Tensor, step: Size) -> tf.Tensor:
+        if reverse:
+            return tf.concat([moved, window(x, axis, size - step, step)], axis)
+        return tf.concat([window(x, axis, 0, step), moved], axis)
+
+    def double(
+        step: Size, factor: tf.Tensor, run: tf.Tensor
+    ) -> tuple[Size, tf.Tensor, tf.Tensor]:
+        low, high = ends(factor, step)
+        first, last = ends(run, step)
+        here, before = (first, last) if reverse else (last, first)
+        moved = here + (low if reverse else high) * before
+        return 2 * step, joined(factor, low * high, step), joined(run, moved, step)
+
+    known = None if factor.shape.rank is None else factor.shape[axis]
+    if known is not None:
+        step = 1
+        while step < known:
+            step, factor, run = double(step, factor, run)
+        return run
+    loose = tf.TensorShape(None)
+    found = tf.while_loop(
+        lambda step, *_: step < size,
+        double,
+        (tf.constant(1, tf.int64), factor, run),
+        (tf.TensorShape([]), loose, loose),
+    )[2]
+    return tf.ensure_shape(found, run.shape)
+
+
+def _axis_first(x: tf.Tensor, axis: int) -> tf.Tensor:
+    """``x`` with an axis in front of all others."""
+    place = tf.rank(x) + axis
+    others = tf.range(tf.rank(x) - 1)
+    return tf.transpose(
+        x, tf.concat([[place], others + tf.cast(others >= place, tf.int32)], 0)
+    )
+
+
+def _axis_from_first(x: tf.Tensor, axis: int) -> tf.Tensor:
+    """``x`` with its first axis in another place."""
+    place, every = tf.rank(x) + axis, tf.range(tf.rank(x))
+    order = tf.where(every < place, every + 1, tf.where(every == place, 0, every))
+    return tf.transpose(x, order)
+
+
+def scan(
+    steps: Sequence[Callable[..., tf.Tensor]],
+    starts: Sequence[tf.Tensor],
+    slices: Sequence[tf.Tensor],
+    before: Sequence[tuple[int, int]],
+    axes: Sequence[int],
+    places: Sequence[int],
+    reverse: bool = False,
+) -> tuple[tf.Tensor, ...]:
+    """States computed place by place, by `tf.scan`: each step takes some ``before``
+    (which, and how many places before), what ``slices`` have at the place, and the
+    states that it has already. Their axis is the one of ``axes``, and in the results
+    that of ``places``.
+    """
+    given = [_axis_first(one, axis) for one, axis in zip(slices, axes, strict=True)]
+    count = len(steps)
+
+    def run(carry: Sequence[tf.Tensor], here: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        was = [carry[count * (lag - 1) + state] for state, lag in before]
+        now: list[tf.Tensor] = []
+        for step in steps:
+            now.append(step(was, here, now))
+        return [*now, *carry[:-count]]
+
+    def held(carry: Sequence[tf.Tensor], here: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        moved = zip(run(carry, here), carry, strict=True)
+        return [tf.ensure_shape(one, old.shape) for one, old in moved]
+
+    carry = [*starts] * max((lag for _, lag in before), default=1)
+    empty = [tf.zeros(tf.shape(one)[1:], one.dtype) for one in given]
+    for _ in steps:  # a state may get its batch axes from another one
+        ends = run(carry, empty)[:count]
+        carry = [
+            tf.broadcast_to(one, tf.shape(ends[place % count]))
+            for place, one in enumerate(carry)
+        ]
+    if given[0].shape.rank is not None and given[0].shape[0] == 0:
+        found = [tf.expand_dims(end, 0)[:0] for end in ends]
+    else:
+        found = tf.scan(held, given, carry, reverse=reverse)
+    return tuple(
+        _axis_from_first(one, place)
+        for one, place in zip(found[:count], places, strict=True)
+    )

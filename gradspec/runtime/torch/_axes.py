@@ -7,6 +7,7 @@ Functions that legacy `vmap` (`is_grads_batched`) does not support (`torch.einsu
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -243,3 +244,68 @@ def sum_over_batch(x: Tensor, rank: int) -> Tensor:
     """The sum over all but the last ``rank`` axes."""
     batch = x.dim() - rank
     return x.sum(tuple(range(batch))) if batch else x
+
+
+def linear_scan(
+    factor: Tensor, term: Tensor, axis: int, reverse: bool = False
+) -> Tensor:
+    """``h[t] = factor[t] * h[t - 1] + term[t]`` along an axis, from 0, in steps that
+    double; with ``reverse`` of ``h[t + 1]``, from the other end.
+    """
+    shape = torch.broadcast_shapes(factor.shape, term.shape)
+    run, step, size = term.expand(shape), 1, shape[axis]
+    while step < size:
+        rest, start = size - step, 0 if reverse else step
+        here = factor.narrow(axis, start, rest)
+        before = run.narrow(axis, step - start, rest)
+        moved = torch.addcmul(run.narrow(axis, start, rest), here, before)
+        first = run.narrow(axis, rest if reverse else 0, step)
+        run = torch.cat((moved, first) if reverse else (first, moved), axis)
+        product = here * factor.narrow(axis, step - start, rest)
+        first = factor.narrow(axis, rest if reverse else 0, step)
+        factor = torch.cat((product, first) if reverse else (first, product), axis)
+        step *= 2
+    return run
+
+
+def scan(
+    steps: Sequence[Callable[..., Tensor]],
+    starts: Sequence[Tensor],
+    slices: Sequence[Tensor],
+    before: Sequence[tuple[int, int]],
+    axes: Sequence[int],
+    places: Sequence[int],
+    reverse: bool = False,
+) -> tuple[Tensor, ...]:
+    """States computed place by place: each step takes some ``before`` (which, and how
+    many places before), what ``slices`` have at the place, and the states that it has
+    already. Their axis is the one of ``axes``, and in the results that of ``places``.
+    """
+    given = [one.unbind(axis) for one, axis in zip(slices, axes, strict=True)]
+    size = len(given[0])
+    found: list[list[Tensor]] = [[] for _ in steps]
+    for t in reversed(range(size)) if reverse else range(size):
+        was = [
+            found[state][-lag] if lag <= len(found[state]) else starts[state]
+            for state, lag in before
+        ]
+        at, now = [one[t] for one in given], list[Tensor]()
+        for step, run in zip(steps, found, strict=True):
+            now.append(step(was, at, now))
+            run.append(now[-1])
+    if size == 0:
+        was = [starts[state] for state, _ in before]
+        at = [s.sum(axis).to(s.dtype) for s, axis in zip(slices, axes, strict=True)]
+        ends: list[Tensor] = []
+        for step in steps:
+            ends.append(step(was, at, ends))
+        return tuple(
+            end.unsqueeze(place).narrow(place, 0, 0)
+            for end, place in zip(ends, places, strict=True)
+        )
+    order = -1 if reverse else 1
+    made = []
+    for run, place in zip(found, places, strict=True):
+        shape = torch.broadcast_shapes(*(one.shape for one in run))
+        made.append(torch.stack([one.expand(shape) for one in run[::order]], place))
+    return tuple(made)
