@@ -6,7 +6,6 @@ import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from time import process_time
 from typing import Any
 
 from gradspec.ir.expr import Apply, Expr, Ref
@@ -36,7 +35,7 @@ from gradspec.lift.values import (
 )
 
 STEPS = 20_000
-"""Nodes that one path may evaluate."""
+"""Nodes of Python that all paths of a site may evaluate."""
 
 _LARGEST = 3000
 
@@ -96,7 +95,7 @@ class Expressions(Arrays):
         self.lets: list[Let] = []
         self.known: dict[tuple[Expr, Axes], Expr] = {}
         self.phase = "forward"
-        self.steps = self.depth = 0
+        self.depth = 0
         self.attribute: Callable[[str], Any] | None = None
         self.axis_names: dict[str, int | None] = {}
         self.loose: set[str] = set()
@@ -144,9 +143,9 @@ class Expressions(Arrays):
     # --- expressions ------------------------------------------------------------------
 
     def _step(self, node: ast.AST) -> None:
-        self.steps += 1
-        if self.steps > STEPS or process_time() > self.project.deadline:
-            raise CannotLift("effort", "code that takes too long to read", node)
+        if not self.project.effort.take(1):
+            told = f"reading it takes more than {STEPS:,} steps"
+            raise CannotLift("effort", told, node)
 
     def evaluate(self, node: ast.expr, scope: Scope) -> Any:
         self._step(node)

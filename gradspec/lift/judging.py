@@ -24,7 +24,7 @@ from gradspec.diagnostics import Diagnostic
 from gradspec.ir.elements import element, places
 from gradspec.ir.rule import Complete, Status
 from gradspec.ir.unroll import is_too_large
-from gradspec.ir.walk import deep, forget, names
+from gradspec.ir.walk import deep, forget, names, size
 from gradspec.mend import check_and_mend
 from gradspec.source import Source
 from gradspec.symbolic.compare import (
@@ -36,7 +36,7 @@ from gradspec.symbolic.compare import (
     shared_digits,
 )
 from gradspec.symbolic.enclose import enclose, is_defined
-from gradspec.symbolic.limit import Shortage, run_limited
+from gradspec.symbolic.limit import Effort, Shortage, run_limited
 from gradspec.symbolic.neighbours import on_border
 
 FARTHEST = Fraction(10**5)
@@ -105,15 +105,20 @@ def _first_error(found: tuple[Diagnostic, ...]) -> str:
 
 
 @deep()
-def survey(text: str) -> Survey:
-    """Declared gradients compared with the derivatives at points."""
+def survey(text: str, effort: Effort) -> Survey:
+    """Declared gradients compared with the derivatives at points.
+
+    Raises:
+        OutOfSteps: that needs more effort than is left.
+    """
+    effort.need(len(text))
     forget()
     rule, fault = rule_of(text)
     if rule is None:
         return Survey(fault=fault)
     if is_too_large(rule):
         return Survey(fault="too many elements")
-    found = _Comparing()
+    found = _Comparing(effort)
     completed = complete(rule)
     if completed.value is None:
         return Survey(fault=_first_error(completed.diagnostics))
@@ -140,14 +145,15 @@ def _looked_at(known: Any) -> tuple[Instance, ...]:
 
 
 class _Comparing:
-    def __init__(self) -> None:
+    def __init__(self, effort: Effort) -> None:
+        self.effort = effort
         self.differences: list[Difference] = []
         self.undefined: list[str] = []
         self.compared = 0
         self.is_linear = self.vanishes = True
 
     def look_at(self, instance: Instance) -> None:
-        is_degenerate = any(size == 1 for size in instance.sizes.values())
+        is_degenerate = 1 in instance.sizes.values()
         for claim in claims(instance):
             upstream = frozenset(instance.rule.cotangents)
             used = names(claim.declared) & upstream
@@ -162,6 +168,7 @@ class _Comparing:
             for point in instance.points:
                 if any(abs(value) > FARTHEST for value in point.values()):
                     continue
+                self.effort.need(size(claim.declared) + size(claim.derived))
                 seen = compare(claim.declared, claim.derived, point)
                 match seen.relation:
                     case Relation.EQUAL:
@@ -174,8 +181,8 @@ class _Comparing:
                         self._differ(claim, point, seen)
 
     def _differ(self, claim: Claim, point: Any, seen: Comparison) -> None:
-        size = max(abs(float(seen.left.mid())), abs(float(seen.right.mid())))
-        relative = abs(float((seen.left - seen.right).mid())) / size if size else 0.0
+        most = max(abs(float(seen.left.mid())), abs(float(seen.right.mid())))
+        relative = abs(float((seen.left - seen.right).mid())) / most if most else 0.0
         is_rounded = shared_digits(seen.left, seen.right) >= _DIGITS and meets(
             claim.declared, claim.derived, point
         )
@@ -194,7 +201,7 @@ class _Comparing:
                 relative,
                 bool(seen.right.contains(0)),
                 float(seen.left.mid()) / true if true else 0.0,
-                relative * min(size, 1.0),
+                relative * min(most, 1.0),
             )
         )
 

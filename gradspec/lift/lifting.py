@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from time import process_time
 
 from gradspec.ir.expr import show
 from gradspec.ir.walk import deep
 from gradspec.lift import judging, of_torch
+from gradspec.lift.expressions import STEPS
 from gradspec.lift.names import is_free
 from gradspec.lift.paths import Paths, lift_site, sites_of
 from gradspec.lift.project import MARKERS, File, Project, Unreadable, read
@@ -19,6 +19,7 @@ from gradspec.lift.reading import Lifted, Site
 from gradspec.lift.rules import Form, Writer, laid_out, rule_text
 from gradspec.lift.values import CannotLift, IsBroken
 from gradspec.lift.verdicts import FINDINGS, NOT_LIFTED, Judge, Judged
+from gradspec.symbolic.limit import Effort
 
 _MOST_TRIED = 3
 """Further hypotheses about ranks under which a refutation has to hold."""
@@ -36,9 +37,6 @@ _ORDER = [
 """Verdicts on paths: that of a site is the last of them in this order."""
 
 _PURPOSE = re.compile(r"#\s*gradspec:\s*on purpose,?\s*because\s+(.+?)\s*$")
-SECONDS = 1.0
-"""Of processor time, in which all paths of a site have to be read."""
-
 LARGEST = 4000
 """Characters of a rule beyond which it is not judged."""
 
@@ -109,9 +107,8 @@ def lift(
             continue
         progress(file.shown)
         taken: set[str] = set()
-        project.deadline = float("inf")
         for site in sites_of(module, project):
-            project.deadline = process_time() + SECONDS
+            project.effort = Effort(STEPS)
             findings.append(_finding(site, project, file, taken))
     return Report(tuple(findings), tuple(unread), len(files))
 

@@ -10,15 +10,12 @@ from itertools import islice, product
 
 from gradspec.lift import of_jax, of_tf, of_torch
 from gradspec.lift.conditions import Decisions, Key
+from gradspec.lift.expressions import STEPS
 from gradspec.lift.machine import Machine
 from gradspec.lift.project import Module, Project
 from gradspec.lift.reading import Lifted, Ranks, Reading, Site
-from gradspec.lift.values import (
-    CannotLift,
-    Fork,
-    IsBroken,
-    words,
-)
+from gradspec.lift.values import CannotLift, Fork, IsBroken, words
+from gradspec.symbolic.limit import Effort
 
 _MOST_PATHS, _MOST_FORKS, _MOST_HYPOTHESES = 8, 5, 90
 _OF_SHAPES = ("shape", "gradient shape")
@@ -35,7 +32,7 @@ def sites_of(module: Module, project: Project) -> Iterator[Site]:
     places = tuple(_definitions(module.tree))
     found: list[Site] = []
     for finder in (of_torch.sites, of_tf.sites, of_jax.sites):
-        machine.steps = -len(places) * 50
+        project.effort = Effort(STEPS + 50 * len(places))
         found += finder(module, project, machine, iter(places))
     yield from sorted(found, key=lambda site: site.line)
 
@@ -123,7 +120,7 @@ def lift_site(site: Site, project: Project) -> Iterator[Paths]:
                 or (first.kind == "shape" and fault.kind not in _OF_SHAPES)
             ):
                 first = fault
-            if fault.kind in _FINAL and not is_found:
+            if fault.kind == "effort" or (fault.kind in _FINAL and not is_found):
                 raise
         else:
             is_found = True
@@ -190,4 +187,4 @@ def _read(reading: Reading) -> None:
         reading.site.read(reading)
     except RecursionError:
         told = "expressions that are too deep"
-        raise CannotLift("python", told, reading.site.node) from None
+        raise CannotLift("effort", told, reading.site.node) from None

@@ -26,6 +26,7 @@ from gradspec.lift.values import (
     Scope,
     words,
 )
+from gradspec.symbolic.limit import Effort
 
 LARGEST = 1 << 20
 """Bytes of a file beyond which it is not read: such files are data."""
@@ -169,8 +170,10 @@ class Project:
             )
             self._by_stem.setdefault(stem, []).append(file)
         self._modules: dict[Path, Module | None] = {}
-        self.deadline = float("inf")
-        """The processor time at which reading a site ends."""
+        self._called: dict[tuple[str, int, Path], Module | None] = {}
+        self._asked: set[tuple[str, Path]] = set()
+        self.effort = Effort(0)
+        """What may still be taken to read a site, or to find those of a file."""
 
     def module(self, file: File, text: bytes | None = None) -> Module:
         """The parsed file.
@@ -214,6 +217,7 @@ class Project:
                 f"{base}.{one.name}".strip("."), node.level, module
             )
             home = self._module_called(base, node.level, module)
+            home = None if home is module else home  # which does not import itself
             if home is not None and one.name in home.names:
                 found[bound] = _Name(home, one.name)
             elif inner is not None:
@@ -226,6 +230,12 @@ class Project:
 
     def _module_called(self, name: str, level: int, module: Module) -> Module | None:
         """The file of a module, among those that were given."""
+        key = name, level, module.file.path
+        if key not in self._called:
+            self._called[key] = self._find_module(name, level, module)
+        return self._called[key]
+
+    def _find_module(self, name: str, level: int, module: Module) -> Module | None:
         if level == 0 and name.split(".", maxsplit=1)[0] in FRAMEWORKS:
             return None
         parts = tuple(name.split(".")) if name else ()
@@ -260,6 +270,18 @@ class Project:
         self, name: str, module: Module, machine: Any
     ) -> tuple[Any] | None:
         """The value of a name of a module, in a tuple; None if it has none."""
+        key = name, module.file.path
+        if key in self._asked:
+            raise CannotLift("import", f"`{name}`, which is defined by itself")
+        self._asked.add(key)
+        try:
+            return self._global_value(name, module, machine)
+        finally:
+            self._asked.remove(key)
+
+    def _global_value(
+        self, name: str, module: Module, machine: Any
+    ) -> tuple[Any] | None:
         bound = module.names.get(name)
         if bound is None:
             for star in module.stars:

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from time import process_time
 
 from gradspec.lift import judging, variants
 from gradspec.lift.judging import Difference, Survey
@@ -16,12 +15,14 @@ from gradspec.lift.reading import Lifted
 from gradspec.lift.rules import Form, rule_text
 from gradspec.lift.values import CannotLift
 from gradspec.lift.variants import Facts
+from gradspec.symbolic.limit import Effort, OutOfSteps
 
 NOT_LIFTED = "not lifted"
 FINDINGS = frozenset(("refuted", "broken"))
 
-SECONDS = 6.0
-"""Of processor time, that the tests of one rule may take."""
+STEPS = 1_000_000
+"""Steps that all tests of one rule may take: nodes that are worked out at points, and
+characters of the forms that are tried."""
 
 _EXPLAINED = 1500  # characters of a rule in which an error is looked for
 
@@ -54,16 +55,18 @@ class Judge:
 
     def __init__(self, rule: Lifted, name: str) -> None:
         self.rule, self.name, self.facts = rule, name, Facts(rule)
-        self.begun = process_time()
+        self.effort = Effort(STEPS)
         self.gradients = ", ".join(f"d{n}" for n in self.facts.stated)
 
     def _text(self, form: Form) -> str:
         return rule_text(self.rule, self.name, form)
 
     def _survey(self, form: Form) -> Survey:
-        if process_time() - self.begun > SECONDS:
-            raise CannotLift("effort", "it takes too long to judge")
-        return judging.survey(self._text(form))
+        try:
+            return judging.survey(self._text(form), self.effort)
+        except OutOfSteps:
+            told = f"judging it takes more than {STEPS:,} steps"
+            raise CannotLift("effort", told) from None
 
     def verdict(self) -> Judged:
         if not self.facts.stated:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from gradspec.cli import cli
+from gradspec.lift import lifting, verdicts
 from gradspec.lift.lifting import lift
 
 GATE = """
@@ -75,6 +77,47 @@ def test_nothing_costly_is_computed(name: str, tmp_path: Path) -> None:
     (found,) = lift([f"{tmp_path}"]).findings
     assert found.verdict in ("not lifted", "proved", "agrees"), found
     assert time.process_time() - begun < 8
+
+
+def test_effort_is_counted_in_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = GATE.format(forward="x * x", backward="3 * x * g")
+    (tmp_path / "a.py").write_text(text)
+    for module in (lifting, verdicts):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "STEPS", 5)
+            (found,) = lift([f"{tmp_path}"]).findings
+        assert (found.verdict, found.kind) == ("not lifted", "effort")
+        assert re.search(r"takes more than [\d,]+ steps", found.reason)
+
+
+CIRCLES = {
+    "package": {"__init__.py": "from . import ops\nfrom .ops import double\n"},
+    "itself": {"ops.py": "from ops import double\n"},
+    "two": {
+        "ops.py": "from .other import double\n",
+        "other.py": "from .ops import *\n",
+    },
+    "names": {"ops.py": "double = single\nsingle = double\n"},
+}
+"""Files that import each other, or themselves."""
+
+
+@pytest.mark.parametrize("name", CIRCLES)
+def test_circles_of_imports_end_at_once(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    for file, text in CIRCLES[name].items():
+        (folder / file).write_text(text)
+    home = "." if name == "package" else ".ops"
+    text = GATE.format(forward="double(x)", backward="2 * g")
+    (folder / "a.py").write_text(f"from {home} import double\n{text}")
+    (found,) = lift([f"{tmp_path}"]).findings
+    assert (found.verdict, found.kind) in (
+        ("not lifted", "import"),
+        ("not lifted", "unknown"),
+    ), found.reason
 
 
 def test_nothing_is_run(tmp_path: Path) -> None:
