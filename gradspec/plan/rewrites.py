@@ -209,11 +209,18 @@ def _single_term(node: Expr, integers: Set[str]) -> Expr:
                 and bound.index not in at.free
             ):
                 inside = Apply("ge", (at, ZERO)), Apply("lt", (at, extent(bound.axis)))
-                every = [*inside, *(other for other in tests if other is not test)]
+                # what stands before it may say that the position ``at`` exists
+                first = [
+                    other
+                    for other in tests[: tests.index(test)]
+                    if bound.index not in other.free
+                ]
+                rest = (t for t in tests if t is not test and t not in first)
+                every = [*first, *inside, *rest]
                 holds = reduce(lambda a, b: Apply("and", (a, b)), every)
                 body = replace_indices(Select(holds, then, ZERO), {bound.index: at})
-                rest = tuple(b for b in node.bounds if b is not bound)
-                return Reduce("sum", rest, body) if rest else body
+                others = tuple(b for b in node.bounds if b is not bound)
+                return Reduce("sum", others, body) if others else body
     return node
 
 

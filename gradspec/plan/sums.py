@@ -442,10 +442,12 @@ def _narrow(
 ) -> ir.Expr:
     """A tree of one leaf as a product. One factor alone is masked, the first that has
     all indices of the conditions: ``p[i, j]`` of ``p[i, j] * v[j, k]`` for ``j <= i``;
-    if there is none, those that have no others.
+    if there is none, those that have no others. An extremum of what a condition leaves,
+    which may be nothing, is infinite then: it is masked itself.
     """
     parts = written_product(leaf)
-    for condition in path:
+    risky = [k for k, factor in enumerate(parts.above) if _may_be_of_nothing(factor)]
+    for condition in () if risky else path:
         inside = _assuming(tree, condition, True)
         is_zero = (
             t.is_padded(f, condition) or _is_masked(f, condition) for f in parts.above
@@ -464,14 +466,22 @@ def _narrow(
     whole = put_factor(_without(leaf, outer))
     if _special(t, bounds, *written_product(whole).above) is None:
         axes = [axes_of(t.value(factor)) for factor in parts.above]
-        at = next((k for k, own in enumerate(axes) if near <= own), None)
-        if at is not None:
+        places = risky or range(len(axes))
+        at = next((k for k in places if near <= axes[k]), None)
+        if at is not None and len(risky) < 2:
             above = [*parts.above]
             above[at] = put_factor(above[at])
             return _multiply(parts, above)
         outer = _outer_factors(t, bounds, left, parts)
         whole = put_factor(_without(leaf, outer))
     return _multiply(replace(outer, number=Fraction(1)), [*outer.above, whole])
+
+
+def _may_be_of_nothing(factor: ir.Expr) -> bool:
+    return any(
+        isinstance(node, ir.Reduce) and node.op in ir.EXTREMA and node.where is not None
+        for node in walk.nodes(factor)
+    )
 
 
 def _is_masked(expr: ir.Expr, condition: ir.Expr) -> bool:

@@ -281,7 +281,15 @@ def test_values_and_gradients_are_those_of_the_formula(target: str) -> None:
     assert not wrong, "\n".join(f"{name}: {what}" for name, what in wrong.items())
 
 
+ONCE_AT_FAULT = (70645, 71772, 81048, 100327, 100581, 100792)
+"""Extrema and what is compared with them by sums of another order, positions read before
+the condition that permits them, shapes by a Python number, an extremum of nothing."""
+
+
 @pytest.mark.torch
 def test_random_rules_have_the_values_and_gradients_of_their_formulas() -> None:
-    found = [(one and one.text, what) for one, what in fuzz.faults(range(12, 32))]
+    found = [
+        (one and one.text, what)
+        for one, what in fuzz.faults([*range(12, 24), *ONCE_AT_FAULT])
+    ]
     assert not found

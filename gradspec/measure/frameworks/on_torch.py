@@ -150,6 +150,7 @@ LIBRARY = Library(
         "power": torch.pow,
         "sinc": torch.sinc,
         "trigamma": lambda x: torch.polygamma(1, x),
+        "polygamma": lambda n, x: torch.polygamma(int(n), x),
         "entropy": torch.special.entr,
         "log1pexp": F.softplus,
     },

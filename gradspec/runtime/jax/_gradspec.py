@@ -192,8 +192,8 @@ def as_default_int(y: Array) -> Array:
 
 
 def broadcast_full(value: ArrayLike, *like: Array) -> Array:
-    """``value`` in the joint shape of the arrays, and the dtype of the first."""
-    shape = jnp.broadcast_shapes(*(x.shape for x in like))
+    """``value`` in its joint shape with the arrays, and the dtype of the first."""
+    shape = jnp.broadcast_shapes(jnp.shape(value), *(x.shape for x in like))
     return jnp.broadcast_to(jnp.asarray(value, like[0].dtype), shape)
 
 

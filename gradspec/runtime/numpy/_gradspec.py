@@ -242,8 +242,8 @@ def sum_to(value: Array, x: Array) -> Array:
 
 
 def broadcast_full(value: ArrayLike, *like: Array) -> Array:
-    """``value`` in the joint shape of the arrays, and the dtype of the first."""
-    shape = np.broadcast_shapes(*(x.shape for x in like))
+    """``value`` in its joint shape with the arrays, and the dtype of the first."""
+    shape = np.broadcast_shapes(np.shape(value), *(x.shape for x in like))
     return np.broadcast_to(np.asarray(value, like[0].dtype), shape)
 
 

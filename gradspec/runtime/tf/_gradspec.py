@@ -242,8 +242,9 @@ def broadcast_like(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
 
 
 def broadcast_full(value: Any, *like: tf.Tensor) -> tf.Tensor:
-    """``value`` in the joint shape of the tensors, and the type of the first."""
-    return tf.broadcast_to(tf.cast(value, like[0].dtype), joint_shape(*like))
+    """``value`` in its joint shape with the tensors, and the type of the first."""
+    full = tf.cast(value, like[0].dtype)
+    return tf.broadcast_to(full, joint_shape(full, *like))
 
 
 def power(x: tf.Tensor, n: float) -> tf.Tensor:

@@ -347,7 +347,7 @@ def scalar_like(like: Tensor, value: Any) -> Tensor:
 def broadcast_full(
     value: Any, *like: Tensor, dtype: torch.dtype | None = None
 ) -> Tensor:
-    """``value`` in the joint shape of the tensors, and the dtype of the first."""
+    """``value`` in its joint shape with the tensors, and the dtype of the first."""
     first = like[0] if len(like) == 1 else torch.broadcast_tensors(*like)[0]
     if isinstance(value, Tensor):
         return torch.zeros_like(first, dtype=dtype) + value
