@@ -159,6 +159,13 @@ def test_no_places(target: str) -> None:
     np.testing.assert_array_equal(found[0], np.zeros((3, 3)))
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+def test_one_place_is_no_view_of_the_input() -> None:
+    module = gradspec.load(SEQUENCES / "linear.grad", "torch")
+    r = torch.ones(2, 1, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(module.return_to_go, r, check_forward_ad=True)
+
+
 def test_a_loop_keeps_no_more_than_its_states() -> None:
     """Memory is linear in the number of places: one array of each state."""
     module = gradspec.load(SEQUENCES / "networks.grad", "torch")

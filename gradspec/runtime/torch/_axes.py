@@ -254,6 +254,8 @@ def linear_scan(
     """
     shape = torch.broadcast_shapes(factor.shape, term.shape)
     run, step, size = term.expand(shape), 1, shape[axis]
+    if size < 2:
+        return run.clone()  # no view of an input, which would need views of tangents
     while step < size:
         rest, start = size - step, 0 if reverse else step
         here = factor.narrow(axis, start, rest)
