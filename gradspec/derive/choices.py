@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradspec.derive.simplify import is_index, join_factors
+from gradspec.derive.simplify import join_factors
 from gradspec.ir.expr import ZERO, Apply, Const, Expr, Select
-from gradspec.ir.products import Product, conjuncts, guarded_product
+from gradspec.ir.products import Product, conjuncts, guarded_product, is_index
 from gradspec.ir.tidy import fold
 from gradspec.ir.walk import transform
 

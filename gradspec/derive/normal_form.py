@@ -25,7 +25,6 @@ from gradspec.derive.scopes import (
     tied,
     uses,
 )
-from gradspec.derive.simplify import is_index
 from gradspec.ir.expr import (
     EXTREMA,
     ONE,
@@ -42,6 +41,7 @@ from gradspec.ir.expr import (
     Select,
     Size,
 )
+from gradspec.ir.products import is_index
 from gradspec.ir.walk import expand, nodes, substitute, with_children
 from gradspec.primitives.lookup import formula
 

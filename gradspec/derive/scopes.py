@@ -159,12 +159,15 @@ def _short(taken: frozenset[str]) -> Iterator[str]:
 
 
 def unify(
-    pattern: Expr, expr: Expr, variables: frozenset[str]
+    pattern: Expr,
+    expr: Expr,
+    variables: frozenset[str],
+    known: Mapping[str, Expr] | None = None,
 ) -> Mapping[str, Expr] | None:
-    """The values of the index ``variables`` if ``expr`` is an instance of ``pattern``,
-    up to the names of bound indices.
+    """The values of the index ``variables``, those ``known`` among them, if ``expr`` is
+    an instance of ``pattern``, up to the names of bound indices.
     """
-    found: dict[str, Expr] = {}
+    found = dict(known or {})
     return found if _is_instance(pattern, expr, {}, variables, found) else None
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import islice
 
 from gradspec.derive import chain
 from gradspec.derive.scopes import (
@@ -21,6 +20,7 @@ from gradspec.derive.scopes import (
     extent,
     replace_indices,
     tied,
+    unify,
     uses,
 )
 from gradspec.ir.expr import (
@@ -38,8 +38,13 @@ from gradspec.ir.expr import (
 )
 from gradspec.ir.products import (
     Product,
+    Terms,
+    add_multiple,
     element_count,
     guarded_product,
+    is_index,
+    linear,
+    linear_expr,
     product_of_powers,
 )
 from gradspec.ir.tidy import decide, fold
@@ -197,7 +202,7 @@ class _Pattern:
     parts: Product
     is_exponent: bool = False
 
-    def at(self, found: dict[str, Expr]) -> Expr:
+    def at(self, found: Mapping[str, Expr]) -> Expr:
         """The expression that replaces the factors, with indices substituted."""
         reference = _reference(self.value, found)
         return Apply("exp", (reference,)) if self.is_exponent else reference
@@ -248,12 +253,12 @@ class Reuse:
 
     def _whole(self, expr: Expr) -> Expr:
         for pattern in self.patterns:
-            found: dict[str, Expr] = {}
             if pattern.is_exponent:
                 continue
             variables = frozenset(pattern.value.indices)
-            is_same = _unify(pattern.value.expr, expr, variables, found)
-            if is_same and variables <= found.keys():  # a value may use none of its own
+            found = unify(pattern.value.expr, expr, variables)
+            # a value may use none of its own indices
+            if found is not None and variables <= found.keys():
                 return _reference(pattern.value, found)
         return expr
 
@@ -276,29 +281,34 @@ def _is_worth(pattern: _Pattern) -> bool:
     return bool(composite) or (len(powers) > 1 and ZERO not in powers)
 
 
-def _reference(value: Value, found: dict[str, Expr]) -> Expr:
+def _reference(value: Value, found: Mapping[str, Expr]) -> Expr:
     return Ref(value.name, tuple(found[index] for index in value.indices))
 
 
 def _match(pattern: _Pattern, whole: Product) -> Product:
     """The product with the value as a factor, if its factors are all there."""
     variables = frozenset(pattern.value.indices)
-    found: dict[str, Expr] = {}
+    found: Mapping[str, Expr] = {}
     taken: dict[Expr, Expr] = {}
     powers, needed = whole.powers, pattern.parts.powers
     for part, power in needed.items():
         for factor, there in powers.items():
-            trial = dict(found)
             fits = there * power > 0 and abs(there) >= abs(power)
-            if fits and factor not in taken and _unify(part, factor, variables, trial):
+            if not fits or factor in taken:
+                continue
+            trial = unify(part, factor, variables, found)
+            if trial is not None:
                 found, taken[factor] = trial, part
                 break
         else:
             return whole
     implied = set[Expr]()
     for guard in pattern.parts.guards:
-        same = (g for g in whole.guards if _unify(guard, g, variables, found))
-        implied |= {*islice(same, 1)}
+        for other in whole.guards:
+            trial = unify(guard, other, variables, found)
+            if trial is not None:
+                found, implied = trial, implied | {other}
+                break
     if set(found) != variables or len(implied) < len(pattern.parts.guards):
         return whole
     times = min(powers[f] // needed[p] for f, p in taken.items())
@@ -324,25 +334,6 @@ def _needs(beside: Iterable[Expr], guard: Expr) -> bool:
     return False
 
 
-def _unify(
-    pattern: Expr, expr: Expr, variables: frozenset[str], found: dict[str, Expr]
-) -> bool:
-    """True if ``expr`` matches ``pattern``; adds the values of its indices to
-    ``found``."""
-    if isinstance(pattern, Idx) and pattern.name in variables:
-        return found.setdefault(pattern.name, expr) == expr
-    if type(pattern) is not type(expr):
-        return False
-    below, other = children(pattern), children(expr)
-    if len(below) != len(other) or not below:
-        return pattern == expr
-    if with_children(expr, below) != pattern:
-        return False
-    return all(
-        _unify(a, b, variables, found) for a, b in zip(below, other, strict=True)
-    )
-
-
 # --- Kronecker deltas -----------------------------------------------------------------
 #
 # Positions of an input that an indexed reference reads: ``x[e]`` under the indices of a
@@ -350,48 +341,6 @@ def _unify(
 # ``k == e``. If ``e`` is an index, or an index and a shift, the sum over that index has one
 # term; anything else (a constant, a repeated index, a position that depends on data)
 # stays as a condition.
-
-
-Terms = dict[Expr, Fraction]
-"""A linear form: integer terms by what they multiply, the constant under 1."""
-
-
-def linear(expr: Expr) -> Terms:
-    """An index as a linear form; a nonlinear part is a term of its own."""
-    match expr:
-        case Const(value=value):
-            return {ONE: value} if value else {}
-        case Apply(op="add", args=(a, b)):
-            return _add(linear(a), linear(b), Fraction(1))
-        case Apply(op="sub", args=(a, b)):
-            return _add(linear(a), linear(b), Fraction(-1))
-        case Apply(op="neg", args=(a,)):
-            return _add({}, linear(a), Fraction(-1))
-        case Apply(op="mul", args=(Const(value=value), a)):
-            return _add({}, linear(a), value)
-        case Apply(op="mul", args=(a, Const(value=value))):
-            return _add({}, linear(a), value)
-        case _:
-            return {expr: Fraction(1)}
-
-
-def _add(a: Terms, b: Terms, factor: Fraction) -> Terms:
-    found = dict(a)
-    for term, number in b.items():
-        found[term] = found.get(term, Fraction(0)) + factor * number
-    return {term: number for term, number in found.items() if number}
-
-
-def linear_expr(terms: Terms) -> Expr:
-    """A linear form as one writes it: ``i - 1``."""
-    result: Expr = ZERO
-    ordered = [(t, n) for t, n in terms.items() if t != ONE]
-    ordered.sort(key=lambda pair: pair[1] < 0)
-    for term, number in ordered:
-        part = fold(Apply("mul", (Const(abs(number)), term)))
-        op = "add" if number > 0 else "sub"
-        result = fold(Apply(op, (result, part)))
-    return fold(Apply("add", (result, Const(terms.get(ONE, Fraction(0))))))
 
 
 def straighten(expr: Expr, axes: Mapping[str, Axis]) -> Expr:
@@ -409,19 +358,6 @@ def _straight(node: Expr, axes: Mapping[str, Axis]) -> Expr:
             return fold(node)
 
 
-def is_index(expr: Expr) -> bool:
-    """True if it is an integer made of indices and sizes alone."""
-    match expr:
-        case Idx() | Size():
-            return True
-        case Const(value=value):
-            return value.denominator == 1
-        case Apply(op="add" | "sub" | "neg" | "mul", args=args):
-            return all(is_index(arg) for arg in args)
-        case _:
-            return False
-
-
 _COMPARISONS = frozenset(("lt", "le", "gt", "ge", "eq", "ne"))
 
 TRUE = Apply("eq", (ZERO, ZERO))
@@ -432,7 +368,7 @@ def _comparison(node: Apply, axes: Mapping[str, Axis]) -> Expr:
     """A comparison simplified: ``k < n`` of an index of axis ``n`` always holds; ``(k -
     1) + 1 < m`` is ``k < m``."""
     left, right = node.args
-    difference = _add(linear(left), linear(right), Fraction(-1))
+    difference = add_multiple(linear(left), linear(right), Fraction(-1))
     low, high = _range(difference, axes)
     known = _truth(node.op, low, high)
     if known is not None:
@@ -442,9 +378,9 @@ def _comparison(node: Apply, axes: Mapping[str, Axis]) -> Expr:
     below = {t: -n for t, n in difference.items() if n < 0}
     side = above if number > 0 and above else below
     if side is above:
-        above = _add(above, {ONE: Fraction(1)}, number)
+        above = add_multiple(above, {ONE: Fraction(1)}, number)
     else:
-        below = _add(below, {ONE: Fraction(1)}, -number)
+        below = add_multiple(below, {ONE: Fraction(1)}, -number)
     if not above:
         flipped = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
         op = flipped.get(node.op, node.op)
@@ -457,7 +393,7 @@ def _range(
 ) -> tuple[Fraction | None, Fraction | None]:
     """Bounds of a linear form of indices, where sizes cancel (sizes are at least 1
     wherever an index of that axis has a value at all)."""
-    most = _least(_add({}, terms, Fraction(-1)), axes)
+    most = _least(add_multiple({}, terms, Fraction(-1)), axes)
     return _least(terms, axes), None if most is None else -most
 
 
@@ -466,12 +402,12 @@ def _least(terms: Terms, axes: Mapping[str, Axis]) -> Fraction | None:
     for term, number in terms.items():
         match term:
             case Idx(name=name) if number < 0 and name in axes:
-                least = _add(least, linear(extent(axes[name])), number)
-                least = _add(least, {ONE: Fraction(1)}, -number)
+                least = add_multiple(least, linear(extent(axes[name])), number)
+                least = add_multiple(least, {ONE: Fraction(1)}, -number)
             case Idx(name=name) if number > 0 and name in axes:
                 continue
             case _:
-                least = _add(least, {term: Fraction(1)}, number)
+                least = add_multiple(least, {term: Fraction(1)}, number)
     constant = least.pop(ONE, Fraction(0))
     for term, number in least.items():
         if not isinstance(term, Size) or number < 0:
@@ -567,7 +503,7 @@ def _resolve(scope: _Scope, bound: Bound, index: Expr, place: Idx) -> None:
         others = {t: n for t, n in terms.items() if t != Idx(name)}
         if abs(number) != 1 or any(_mentions(t, name) for t in others):
             continue
-        solution = _add({place: number}, others, -number)
+        solution = add_multiple({place: number}, others, -number)
         scope.values[name] = linear_expr(solution)
         del scope.bounds[name]
         if others or axis != bound.axis or number != 1:

@@ -1,5 +1,5 @@
-"""Products: a number, numerators, denominators, and the conditions outside of which
-they are 0; sums as their terms, conditions as their conjuncts.
+"""Products: a number, numerators, denominators, and the conditions outside of which they
+are 0; sums as their terms, conditions as their conjuncts, positions as linear forms.
 
 Factors stand in the order of the text. What is merged (`Product.powers`) is a view of
 them. A stage chooses how far an expression is taken apart: only where the text has a
@@ -22,6 +22,7 @@ from gradspec.ir.expr import (
     Bound,
     Const,
     Expr,
+    Idx,
     Reduce,
     Select,
     Size,
@@ -262,3 +263,62 @@ def base_of_square(expr: Expr) -> Expr | None:
             return a
         case _:
             return None
+
+
+# --- linear forms ---------------------------------------------------------------------
+
+
+Terms = dict[Expr, Fraction]
+"""A linear form: integer terms by what they multiply, the constant under 1."""
+
+
+def linear(expr: Expr) -> Terms:
+    """An index as a linear form; a nonlinear part is a term of its own."""
+    match expr:
+        case Const(value=value):
+            return {ONE: value} if value else {}
+        case Apply(op="add", args=(a, b)):
+            return add_multiple(linear(a), linear(b), Fraction(1))
+        case Apply(op="sub", args=(a, b)):
+            return add_multiple(linear(a), linear(b), Fraction(-1))
+        case Apply(op="neg", args=(a,)):
+            return add_multiple({}, linear(a), Fraction(-1))
+        case Apply(op="mul", args=(Const(value=value), a)):
+            return add_multiple({}, linear(a), value)
+        case Apply(op="mul", args=(a, Const(value=value))):
+            return add_multiple({}, linear(a), value)
+        case _:
+            return {expr: Fraction(1)}
+
+
+def add_multiple(a: Terms, b: Terms, factor: Fraction) -> Terms:
+    """``a + factor * b`` without zeros."""
+    found = dict(a)
+    for term, number in b.items():
+        found[term] = found.get(term, Fraction(0)) + factor * number
+    return {term: number for term, number in found.items() if number}
+
+
+def linear_expr(terms: Terms) -> Expr:
+    """A linear form as one writes it: ``i - 1``."""
+    result: Expr = ZERO
+    ordered = [(t, n) for t, n in terms.items() if t != ONE]
+    ordered.sort(key=lambda pair: pair[1] < 0)
+    for term, number in ordered:
+        part = fold(Apply("mul", (Const(abs(number)), term)))
+        op = "add" if number > 0 else "sub"
+        result = fold(Apply(op, (result, part)))
+    return fold(Apply("add", (result, Const(terms.get(ONE, Fraction(0))))))
+
+
+def is_index(expr: Expr) -> bool:
+    """True if it is an integer made of indices and sizes alone."""
+    match expr:
+        case Idx() | Size():
+            return True
+        case Const(value=value):
+            return value.denominator == 1
+        case Apply(op="add" | "sub" | "neg" | "mul", args=args):
+            return all(is_index(arg) for arg in args)
+        case _:
+            return False

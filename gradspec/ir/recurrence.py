@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import permutations, product
-from typing import TypeAlias
 
 from gradspec.ir.elements import Index, places
 from gradspec.ir.expr import (
@@ -27,11 +26,11 @@ from gradspec.ir.expr import (
     Select,
     Size,
 )
+from gradspec.ir.products import Terms, add_multiple, conjuncts, linear
 from gradspec.ir.rule import Assume, Definition, Rule
 from gradspec.ir.tidy import fold
 from gradspec.ir.walk import children, memo, names, nodes, transform
 
-Linear: TypeAlias = "dict[Expr | None, Fraction]"
 """A sum of multiples of indices, sizes and statics; the number stands under None."""
 
 
@@ -144,7 +143,7 @@ class _Use:
 
     let: Definition
     ref: Ref
-    facts: tuple[Linear, ...]
+    facts: tuple[Terms, ...]
 
 
 def _order_values(
@@ -202,8 +201,8 @@ def _steps(
     for use in uses:
         pairs = zip(axes[use.let.name], axes[use.ref.name], signs, strict=True)
         for own, other, sign in pairs:
-            here = linear(Idx(use.let.indices[own]))
-            there = linear(use.ref.indices[other])
+            here = _linear(Idx(use.let.indices[own]))
+            there = _linear(use.ref.indices[other])
             ahead = None if there is None or here is None else _minus(there, here, sign)
             if ahead is None or not _is_at_most(ahead, 0, use.facts, least):
                 return [], use
@@ -234,9 +233,9 @@ def _step_order(
     return tuple(done)
 
 
-def _references(expr: Expr) -> Iterator[tuple[Ref, tuple[Linear, ...]]]:
+def _references(expr: Expr) -> Iterator[tuple[Ref, tuple[Terms, ...]]]:
     """The references in an expression, each with what is at most -1 where it counts."""
-    todo: list[tuple[Expr, tuple[Linear, ...]]] = [(expr, ())]
+    todo: list[tuple[Expr, tuple[Terms, ...]]] = [(expr, ())]
     seen: set[tuple[Expr, int]] = set()
     while todo:
         node, facts = todo.pop()
@@ -254,7 +253,7 @@ def _references(expr: Expr) -> Iterator[tuple[Ref, tuple[Linear, ...]]]:
             todo.append((child, inner))
 
 
-def _facts(condition: Expr) -> Iterator[Linear]:
+def _facts(condition: Expr) -> Iterator[Terms]:
     """Sums that are at most -1 where the condition holds."""
     match condition:
         case Apply(op="and", args=args):
@@ -262,11 +261,11 @@ def _facts(condition: Expr) -> Iterator[Linear]:
                 yield from _facts(arg)
         case Apply(op="lt" | "le" | "gt" | "ge" as op, args=(left, right)):
             below, above = (left, right) if op in ("lt", "le") else (right, left)
-            low, high = linear(below), linear(above)
+            low, high = _linear(below), _linear(above)
             if low is not None and high is not None:
                 made = _minus(low, high, 1)
                 if op in ("le", "ge"):
-                    made[None] = made.get(None, Fraction(0)) - 1
+                    made[ONE] = made.get(ONE, Fraction(0)) - 1
                 yield made
         case _:
             return
@@ -276,51 +275,35 @@ def _lower_ends(assumes: Iterable[Assume]) -> Iterator[tuple[Expr, Fraction]]:
     """The least values of statics that are assumed: of ``k`` by ``assume k > 0``."""
     for assume in assumes:
         for fact in _facts(assume.condition):
-            atoms = [atom for atom in fact if atom is not None]
+            atoms = [atom for atom in fact if atom != ONE]
             if len(atoms) == 1 and fact[atoms[0]] < 0:
-                limit = (fact.get(None, Fraction(0)) + 1) / -fact[atoms[0]]
+                limit = (fact.get(ONE, Fraction(0)) + 1) / -fact[atoms[0]]
                 yield atoms[0], limit
 
 
 # --- sums of indices ------------------------------------------------------------------
 
 
-def linear(expr: Expr) -> Linear | None:
+def _linear(expr: Expr) -> Terms | None:
     """An integer expression as a sum of multiples; None if it is none."""
-    match expr:
-        case Const(value=value):
-            return {None: value} if value else {}
-        case Idx() | Size() | Ref(indices=()):
-            return {expr: Fraction(1)}
-        case Apply(op="neg", args=(arg,)):
-            part = linear(arg)
-            return None if part is None else _minus({}, part, 1)
-        case Apply(op="add" | "sub" as op, args=(left, right)):
-            first, second = linear(left), linear(right)
-            if first is None or second is None:
-                return None
-            return _minus(first, second if op == "sub" else _minus({}, second, 1), 1)
-        case Apply(
-            op="mul", args=(Const(value=factor), arg) | (arg, Const(value=factor))
-        ):
-            part = linear(arg)
-            return None if part is None else {k: v * factor for k, v in part.items()}
-        case _:
-            return None
+    found = linear(expr)
+    return found if all(map(_is_atom, found)) else None
 
 
-def _minus(left: Linear, right: Linear, sign: int) -> Linear:
-    """``sign * (left - right)`` without zeros."""
-    keys = dict.fromkeys((*left, *right))
-    zero = Fraction(0)
-    made = {k: sign * (left.get(k, zero) - right.get(k, zero)) for k in keys}
-    return {key: value for key, value in made.items() if value}
+def _is_atom(term: Expr) -> bool:
+    is_static = isinstance(term, Ref) and not term.indices
+    return term == ONE or is_static or isinstance(term, Idx | Size)
+
+
+def _minus(left: Terms, right: Terms, sign: int) -> Terms:
+    """``sign * (left - right)``."""
+    return add_multiple({}, add_multiple(left, right, Fraction(-1)), Fraction(sign))
 
 
 def _is_at_most(
-    value: Linear,
+    value: Terms,
     limit: int,
-    facts: tuple[Linear, ...],
+    facts: tuple[Terms, ...],
     least: Mapping[Expr, Fraction],
 ) -> bool:
     """True if the sum is at most ``limit``: by itself, or by one of the facts."""
@@ -331,11 +314,11 @@ def _is_at_most(
     )
 
 
-def _is_bounded(value: Linear, limit: Fraction, least: Mapping[Expr, Fraction]) -> bool:
+def _is_bounded(value: Terms, limit: Fraction, least: Mapping[Expr, Fraction]) -> bool:
     """Indices and sizes are at least 0, statics at least what is assumed of them."""
-    total = value.get(None, Fraction(0))
+    total = value.get(ONE, Fraction(0))
     for atom, factor in value.items():
-        if atom is None:
+        if atom == ONE:
             continue
         low = Fraction(0) if isinstance(atom, Idx | Size) else least.get(atom)
         if factor > 0 or low is None:
@@ -374,7 +357,7 @@ def with_plain_places(expr: Expr) -> Expr:
 
 def _known_in(part: Expr, condition: Expr, holds: bool) -> Expr:
     """A part of an expression where a condition is known to hold, or not to."""
-    facts = _conjuncts(condition) if holds else (condition,)
+    facts = conjuncts(condition) if holds else (condition,)
     known = Apply("lt", (ZERO, ONE) if holds else (ONE, ZERO))
     inside = {*facts} & {*nodes(part)}
 
@@ -384,19 +367,9 @@ def _known_in(part: Expr, condition: Expr, holds: bool) -> Expr:
     return transform(part, visit) if inside else part
 
 
-def _conjuncts(condition: Expr) -> tuple[Expr, ...]:
-    match condition:
-        case Apply(op="and", args=args):
-            return tuple(one for arg in args for one in _conjuncts(arg))
-        case Apply(op="lt" | "le" | "gt" | "ge" | "eq"):
-            return (condition,)
-        case _:
-            return ()
-
-
 def _is_below(left: Expr, right: Expr, strictly: bool) -> bool | None:
     """The truth of ``left < right`` (``<=``) for all indices and sizes, if it is one."""
-    one, other = linear(left), linear(right)
+    one, other = _linear(left), _linear(right)
     if one is None or other is None:
         return None
     ahead, limit = _minus(one, other, 1), Fraction(-1 if strictly else 0)
@@ -406,11 +379,11 @@ def _is_below(left: Expr, right: Expr, strictly: bool) -> bool | None:
 
 
 def _plain_place(index: Expr) -> Expr:
-    found = linear(index)
-    atoms = [atom for atom in found or () if atom is not None]
+    found = _linear(index)
+    atoms = [atom for atom in found or () if atom != ONE]
     if found is None or len(atoms) != 1 or found[atoms[0]] != 1:
         return index
-    offset = found.get(None, Fraction(0))
+    offset = found.get(ONE, Fraction(0))
     if not offset:
         return atoms[0]
     return Apply("add" if offset > 0 else "sub", (atoms[0], Const(abs(offset))))

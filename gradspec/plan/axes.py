@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from gradspec.derive.simplify import linear
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
+from gradspec.ir.products import linear
 from gradspec.plan.arrays import (
     Diagonal,
     Expand,

@@ -14,7 +14,8 @@ from typing import TypeVar
 
 from gradspec.derive.scopes import extent
 from gradspec.ir.expr import ONE, ZERO, Apply, Const, Expr, Idx, Reduce, Ref, Select
-from gradspec.ir.recurrence import Recurrence, linear
+from gradspec.ir.products import add_multiple, linear
+from gradspec.ir.recurrence import Recurrence
 from gradspec.ir.rule import Definition
 from gradspec.ir.walk import children, expand, names, nodes, transform, with_children
 from gradspec.plan import arrays
@@ -238,17 +239,19 @@ def _with_registers(
             if not isinstance(node, Ref) or node.name not in known:
                 return node
             place = at[node.name]
-            found = linear(node.indices[place]) or {}
-            others = [k for k in found if k is not None and k != Idx(time)]
-            if len(others) != 1 or found[others[0]] != -sign or others[0].free == ():
+            found = linear(node.indices[place])
+            others = [term for term in found if term not in (ONE, Idx(time))]
+            if len(others) != 1 or found[others[0]] != -sign:
                 return node
-            (index,) = others[0].free
+            if not isinstance(others[0], Idx):
+                return node
+            index = others[0].name
             key = node.name, bounds.get(index, time)
             if index not in bounds or found.get(Idx(time)) != 1:
                 return node
             if key not in made:
                 made[key] = shift(known[node.name], bounds[index])
-            lag = -sign * int(found.get(None, 0)) - 1
+            lag = -sign * int(found.get(ONE, 0)) - 1
             indices = list(node.indices)
             indices[place] = _place_before(Idx(time), sign, lag) if lag else Idx(time)
             return Ref(made[key].name, (*indices, Idx(index)))
@@ -350,15 +353,10 @@ class _Step:
 
     def _state(self, node: Ref, of: Definition) -> Expr:
         place = self.at[node.name]
-        here, there = (
-            linear(Idx(of.indices[self.at[of.name]])),
-            linear(node.indices[place]),
-        )
-        assert here is not None
-        keys = {*here, *(there or {})}
-        ahead = {k: (there or {}).get(k, 0) - here.get(k, 0) for k in keys}
-        lag = -self.sign * ahead.pop(None, 0)
-        if there is None or any(ahead.values()):
+        here = linear(Idx(of.indices[self.at[of.name]]))
+        ahead = add_multiple(linear(node.indices[place]), here, Fraction(-1))
+        lag = -self.sign * ahead.pop(ONE, Fraction(0))
+        if ahead:
             raise NoLoop(
                 f"{of.name} uses {node.name} at a varying number of places before"
             )

@@ -20,7 +20,6 @@ from gradspec.derive.scopes import (
     replace_indices,
     shorten_names,
 )
-from gradspec.derive.simplify import linear
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
 from gradspec.ir.expr import (
@@ -34,7 +33,7 @@ from gradspec.ir.expr import (
     Ref,
     Select,
 )
-from gradspec.ir.products import conjuncts
+from gradspec.ir.products import conjuncts, linear
 from gradspec.ir.recurrence import states
 from gradspec.ir.rule import Complete, Definition, Input, Kind, Output, Rule
 from gradspec.ir.tidy import fold

@@ -18,7 +18,7 @@ from operator import and_
 from gradspec.derive.scopes import replace_indices
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
-from gradspec.ir.products import Product, written_product
+from gradspec.ir.products import Product, terms, written_product
 from gradspec.ir.tidy import fold
 from gradspec.plan.arrays import (
     Cumulative,
@@ -276,15 +276,7 @@ def _leaves(tree: ir.Expr) -> list[_Leaf]:
 
 def _terms(tree: ir.Expr) -> list[ir.Expr]:
     """The summands, each with its sign."""
-    match tree:
-        case ir.Apply(op="add", args=(left, right)):
-            return [*_terms(left), *_terms(right)]
-        case ir.Apply(op="sub", args=(left, right)):
-            return [*_terms(left), *(ir.apply("neg", r) for r in _terms(right))]
-        case ir.Apply(op="neg", args=(arg,)):
-            return [ir.apply("neg", term) for term in _terms(arg)]
-        case _:
-            return [tree]
+    return [ir.apply("neg", term) if minus else term for minus, term in terms(tree)]
 
 
 def _sum(terms: Sequence[ir.Expr]) -> ir.Expr:

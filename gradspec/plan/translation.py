@@ -15,9 +15,9 @@ from functools import reduce
 from typing import TypeAlias
 
 from gradspec.derive.scopes import unify
-from gradspec.derive.simplify import is_index
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
+from gradspec.ir.products import is_index
 from gradspec.plan.arrays import (
     Arange,
     Expr,

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from gradspec.ir.evaluate import evaluate
 from gradspec.ir.expr import ONE, ZERO, Apply, Const, Expr, Ref, show
+from gradspec.ir.products import Product
 from gradspec.ir.walk import names, substitute, transform
 from gradspec.primitives.lookup import is_function, is_primitive, primitive
 from gradspec.primitives.lookup import partial as partial_of
@@ -163,12 +164,7 @@ def _product(factors: tuple[Any, ...]) -> Expr:
             below.append(from_sympy(base ** (-exponent)))
         else:
             above.append(from_sympy(factor))
-    top = _multiply(above or [ONE])
-    return Apply("div", (top, _multiply(below))) if below else top
-
-
-def _multiply(parts: list[Expr]) -> Expr:
-    return reduce(lambda a, b: Apply("mul", (a, b)), parts)
+    return Product(above=tuple(above), below=tuple(below)).expr()
 
 
 def _power(base: Expr, exponent: Expr) -> Expr:
