@@ -77,13 +77,31 @@ number_of = attrgetter("key.number")
 class Numbered:
     """Equality by structure, decided when a node is made: equal nodes have the same
     ``key``. Neither the depth of a tree nor its sharing (``a = b + b, c = a + a, …``)
-    makes it slow, and walks keep what they know of a node under its key.
+    makes it slow, and walks keep what they know of a node under its key. ``below`` are
+    the nodes of which it is made, left to right.
     """
 
-    __slots__ = ("key",)
+    __slots__ = ("_inner", "below", "key")
 
+    _inner: tuple[Any, ...]
+    below: tuple[Any, ...]
     key: Key
     __match_args__: ClassVar[tuple[str, ...]]
+
+    @property
+    def inner(self) -> tuple[Any, ...]:
+        """Every distinct node below, children before parents; found when first asked
+        for (four of five walks begin at a node from which another has begun).
+        """
+        try:
+            return self._inner
+        except AttributeError:
+            object.__setattr__(self, "_inner", reached_from(self.below))
+            return self._inner
+
+    def over(self, parts: tuple[Any, ...]) -> Any:
+        """The node over other nodes (of no others, unless a class says how)."""
+        return self
 
     def __hash__(self) -> int:
         return self.key.number
@@ -101,24 +119,12 @@ class Numbered:
 
 
 class _Node(Numbered):
-    """A node; ``below`` are the nodes of which it is made, left to right."""
+    """A node of the mathematics, at a place of the text."""
 
-    __slots__ = ("_inner", "below", "span")
+    __slots__ = ("span",)
 
-    _inner: tuple[Expr, ...]
     below: tuple[Expr, ...]
     span: Span | None
-
-    @property
-    def inner(self) -> tuple[Expr, ...]:
-        """Every distinct node below, children before parents; found when first asked
-        for (four of five walks begin at a node from which another has begun).
-        """
-        try:
-            return self._inner
-        except AttributeError:
-            self._inner = _inner(self.below)
-            return self._inner
 
     @property
     def free(self) -> tuple[str, ...]:
@@ -128,10 +134,6 @@ class _Node(Numbered):
                 if node.key.free is None:
                     node.key.free = _free(node)
         return self.key.free or ()
-
-    def over(self, parts: tuple[Expr, ...]) -> Expr:
-        """The node over other nodes (of no others, unless a class says how)."""
-        return cast("Expr", self)
 
     def at(self, span: Span | None) -> Expr:
         """The node at another place of the text."""
@@ -301,15 +303,15 @@ class Call(_Node):
         return Call(self.rule, self.output, parts, span=self.span)
 
 
-def _inner(roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
+def reached_from(roots: tuple[Any, ...]) -> tuple[Any, ...]:
     """The roots and all below them (with our own stack: a long sum is a deep tree)."""
     seen: set[Key] = set()
-    found: list[Expr] = []
-    todo: list[Expr | None] = [*roots[::-1]]
+    found: list[Numbered] = []
+    todo: list[Any] = [*roots[::-1]]
     while todo:
         node = todo.pop()
         if node is None:  # the one below it is done but for itself
-            found.append(cast("Expr", todo.pop()))
+            found.append(todo.pop())
         elif node.key not in seen:
             seen.add(node.key)
             if node.below:

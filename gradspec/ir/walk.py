@@ -1,5 +1,6 @@
-"""Walks over expressions: children, rebuilding, substitution, names, size; closed forms
-of rules, without locals and calls.
+"""Walks over trees, those of the mathematics and those of arrays: children, rebuilding,
+nodes. Of the mathematics also substitution, names, size, and closed forms of rules,
+without locals and calls.
 
 All are memoised by node within one call, so that shared sub-trees cost once.
 """
@@ -13,11 +14,24 @@ from functools import lru_cache
 from operator import is_
 from typing import Any, ParamSpec, TypeVar, cast
 
-from gradspec.ir.expr import ZERO, Apply, Call, Expr, Idx, Key, Reduce, Ref, Select
+from gradspec.ir.expr import (
+    ZERO,
+    Apply,
+    Call,
+    Expr,
+    Idx,
+    Key,
+    Numbered,
+    Reduce,
+    Ref,
+    Select,
+    reached_from,
+)
 from gradspec.ir.rule import Definition, Rule
 
 P = ParamSpec("P")
 T = TypeVar("T")
+N = TypeVar("N", bound=Numbered)
 
 _memos: list[Any] = []
 
@@ -41,21 +55,22 @@ def forget() -> None:
         kept.cache_clear()
 
 
-def children(expr: Expr) -> tuple[Expr, ...]:
+def children(node: N) -> tuple[N, ...]:
     """The direct sub-expressions (index terms included), left to right."""
-    return expr.below
+    return node.below
 
 
-def with_children(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
+def with_children(node: N, parts: tuple[N, ...]) -> N:
     """The node over other children; the node itself when nothing changed."""
-    if all(map(is_, parts, expr.below)):
-        return expr
-    return expr.over(parts)
+    if all(map(is_, parts, node.below)):
+        return node
+    made: N = node.over(parts)
+    return made
 
 
-def transform(expr: Expr, visit: Callable[[Expr], Expr]) -> Expr:
+def transform(expr: N, visit: Callable[[N], N]) -> N:
     """Rebuild bottom-up: ``visit`` sees each node with its children already visited."""
-    memo: dict[Key, Expr] = {}
+    memo: dict[Key, N] = {}
     for node in nodes(expr):
         below = node.below
         if below:
@@ -97,9 +112,9 @@ def _resolved_values(lets: tuple[Definition, ...]) -> Mapping[str, Expr]:
     return values
 
 
-def nodes(expr: Expr) -> tuple[Expr, ...]:
-    """Every distinct node, children before parents."""
-    return (*expr.inner, expr)
+def nodes(*roots: N) -> tuple[N, ...]:
+    """Every distinct node of the roots, children before parents, left to right."""
+    return (*roots[0].inner, *roots) if len(roots) == 1 else reached_from(roots)
 
 
 @lru_cache(maxsize=512)

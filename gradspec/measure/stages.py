@@ -34,7 +34,7 @@ from gradspec.ir.rule import (
     Rule,
     Signature,
 )
-from gradspec.ir.walk import deep
+from gradspec.ir.walk import deep, nodes
 from gradspec.options import Options
 from gradspec.plan import arrays
 from gradspec.plan.arrays import Einsum, Literal, Name, Node, Op, Reduce, ToFloat, Where
@@ -314,7 +314,7 @@ def array_text(expr: arrays.Expr) -> str:
     whose plain data are keywords.
     """
     known: dict[Node, Text] = {}
-    for node in arrays.nodes(expr):
+    for node in nodes(expr):
         known[node] = _array(node, known)
     return known[expr][0]
 

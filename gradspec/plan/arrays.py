@@ -19,13 +19,14 @@ that the value does not depend on. A size is an expression of Python numbers: a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from gradspec.ir.expr import Key, Numbered, key_of, number_of
+from gradspec.ir.expr import Numbered, key_of, number_of
+from gradspec.ir.walk import nodes, transform
 from gradspec.primitives.lookup import primitive
 
 
@@ -36,9 +37,9 @@ class Node(Numbered):
     Python number.
     """
 
-    __slots__ = ("names", "parts")
+    __slots__ = ("names",)
 
-    parts: tuple[Expr, ...]
+    below: tuple[Expr, ...]
     names: tuple[str, ...]
 
     def __post_init__(self) -> None:
@@ -49,7 +50,7 @@ class Node(Numbered):
 
     def _set_key(self, made: tuple[object, ...], parts: tuple[Expr, ...]) -> None:
         object.__setattr__(self, "key", key_of(made))
-        object.__setattr__(self, "parts", parts)
+        object.__setattr__(self, "below", parts)
         object.__setattr__(self, "names", names(*parts))
 
     def _values(self) -> list[Any]:
@@ -121,6 +122,9 @@ class Op(Node):
     def __post_init__(self) -> None:
         """As of any node, in a third of the time: most nodes are operations."""
         self._set_key((Op, self.primitive, *map(number_of, self.args)), self.args)
+
+    def over(self, parts: tuple[Expr, ...]) -> Expr:
+        return Op(self.primitive, parts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -436,41 +440,6 @@ MEASURES: Mapping[type[Node], tuple[int, ...]] = {
 
 
 # --- walks -------------------------------------------------------------------------------
-
-
-def children(expr: Expr) -> tuple[Expr, ...]:
-    """The direct sub-expressions, left to right."""
-    return expr.parts
-
-
-def with_children(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
-    """The node over other children; the node itself when nothing changed."""
-    if all(a is b for a, b in zip(parts, expr.parts, strict=True)):
-        return expr
-    return Op(expr.primitive, parts) if isinstance(expr, Op) else expr.over(parts)
-
-
-def nodes(*roots: Expr) -> Iterator[Expr]:
-    """Every distinct node of the roots, children before parents, left to right."""
-    seen: set[Key] = set()
-    todo: list[tuple[Expr, bool]] = [(root, False) for root in reversed(roots)]
-    while todo:
-        node, is_below_done = todo.pop()
-        if is_below_done:
-            yield node
-        elif node.key not in seen:
-            seen.add(node.key)
-            todo.append((node, True))
-            todo.extend((child, False) for child in reversed(children(node)))
-
-
-def transform(expr: Expr, visit: Callable[[Expr], Expr]) -> Expr:
-    """Rebuild bottom-up: ``visit`` sees each node with its children already visited."""
-    memo: dict[Key, Expr] = {}
-    for node in nodes(expr):
-        parts = tuple([memo[child.key] for child in children(node)])
-        memo[node.key] = visit(with_children(node, parts))
-    return memo[expr.key]
 
 
 def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:

@@ -32,7 +32,7 @@ from gradspec.ir.rule import (
     Rule,
     Shape,
 )
-from gradspec.ir.walk import expand
+from gradspec.ir.walk import children, expand, nodes, with_children
 from gradspec.plan.arrays import (
     Expand,
     Expr,
@@ -42,11 +42,8 @@ from gradspec.plan.arrays import (
     Reduce,
     Softmax,
     Where,
-    children,
     is_view,
     names,
-    nodes,
-    with_children,
 )
 from gradspec.plan.axes import Value, size_of
 from gradspec.plan.extents import is_condition

@@ -10,7 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gradspec.plan.arrays import VIEWS, Expr, Literal, Op, children, names, nodes
+from gradspec.ir.walk import children, nodes
+from gradspec.plan.arrays import (
+    VIEWS,
+    Expr,
+    Literal,
+    Op,
+    names,
+)
 from gradspec.plan.extents import forward_extents, is_condition
 from gradspec.plan.plan import RulePlan
 from gradspec.plan.program import Program

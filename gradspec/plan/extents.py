@@ -8,6 +8,7 @@ from fractions import Fraction
 from math import prod
 
 from gradspec.ir.rule import Input, Output
+from gradspec.ir.walk import children, nodes
 from gradspec.plan.arrays import (
     VIEWS,
     Arange,
@@ -30,8 +31,6 @@ from gradspec.plan.arrays import (
     Take,
     Window,
     Windows,
-    children,
-    nodes,
 )
 from gradspec.plan.axes import ONE, size_of
 from gradspec.plan.plan import RulePlan

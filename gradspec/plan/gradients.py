@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import reduce
 
 from gradspec.ir.rule import Input, Output, Rule, Shape
+from gradspec.ir.walk import children, nodes, transform
 from gradspec.plan.arrays import (
     Arange,
     Cumulative,
@@ -30,12 +31,9 @@ from gradspec.plan.arrays import (
     ScatterAdd,
     Stack,
     Where,
-    children,
     may_be_number,
     names,
-    nodes,
     substitute,
-    transform,
 )
 from gradspec.plan.axes import size_of
 from gradspec.plan.closing import Closed, NotEmitted

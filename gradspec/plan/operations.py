@@ -19,7 +19,7 @@ from typing import Any, TypeGuard, assert_never
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
 from gradspec.ir.tidy import decide, tidy
-from gradspec.ir.walk import expand
+from gradspec.ir.walk import children, expand, nodes, transform
 from gradspec.plan.arrays import (
     Expr,
     Literal,
@@ -29,13 +29,10 @@ from gradspec.plan.arrays import (
     Rearranged,
     ToFloat,
     Where,
-    children,
     is_number,
     is_whole,
     names,
-    nodes,
     substitute,
-    transform,
 )
 from gradspec.primitives import row as rows
 from gradspec.primitives.foreign import is_foreign

@@ -16,7 +16,8 @@ from gradspec.ir.rule import (
     Status,
     Verdict,
 )
-from gradspec.plan.arrays import Name, nodes
+from gradspec.ir.walk import nodes
+from gradspec.plan.arrays import Name
 from gradspec.plan.closing import NotEmitted, close
 from gradspec.plan.extents import forward_extents
 from gradspec.plan.gradients import gradients_of, in_full, tangents_of

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from gradspec.ir.rule import Input, Kernel, Kind, Output, Signature
+from gradspec.ir.walk import children, nodes, with_children
 from gradspec.plan.arrays import (
     MEASURES,
     Expr,
@@ -19,14 +20,11 @@ from gradspec.plan.arrays import (
     Op,
     RankedNode,
     ToFloat,
-    children,
     is_number,
     is_whole,
     may_be_number,
     names,
-    nodes,
     substitute,
-    with_children,
 )
 from gradspec.plan.gradients import is_linear, reach_of
 from gradspec.plan.operations import expander, fold

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from gradspec.ir.expr import spoken
+from gradspec.ir.walk import children, nodes, with_children
 from gradspec.plan.arrays import (
     Expand,
     Expr,
@@ -24,11 +25,8 @@ from gradspec.plan.arrays import (
     Softmax,
     ToFloat,
     Where,
-    children,
     is_bound,
     names,
-    nodes,
-    with_children,
 )
 from gradspec.plan.operations import operation
 from gradspec.plan.plan import (

@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import partial
 
 from gradspec.ir.rule import UNBOUNDED
+from gradspec.ir.walk import children, nodes
 from gradspec.plan.arrays import (
     MEASURES,
     Expr,
@@ -23,11 +24,9 @@ from gradspec.plan.arrays import (
     RankedNode,
     ToFloat,
     Where,
-    children,
     is_number,
     is_safe,
     is_whole,
-    nodes,
 )
 from gradspec.plan.operations import Types, expander, translate
 from gradspec.plan.program import Program

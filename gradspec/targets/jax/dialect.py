@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from gradspec.ir.walk import transform
 from gradspec.plan import arrays
-from gradspec.plan.arrays import Expr, Name, Op, names, transform
+from gradspec.plan.arrays import (
+    Expr,
+    Name,
+    Op,
+    names,
+)
 from gradspec.plan.plan import Assign, Block
 from gradspec.plan.program import Operators, Program, Residuals
 from gradspec.primitives.lookup import spellings

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from gradspec.ir.rule import Input, Kind, Output, class_name
+from gradspec.ir.walk import nodes
 from gradspec.plan.arrays import (
     Diagonal,
     Einsum,
@@ -19,7 +20,6 @@ from gradspec.plan.arrays import (
     Where,
     Window,
     names,
-    nodes,
 )
 from gradspec.plan.arrays import Op as Operation
 from gradspec.plan.plan import Assign, Nature, Term
