@@ -382,7 +382,8 @@ _LEAVES = 4  # branches that are not 0, beyond which a product stays outside
 _MINUS_ONE = Fraction(-1)
 
 _Tail: TypeAlias = tuple[tuple[str, Expr], ...]
-"""Factors and divisors applied to a first factor, in order: ``("div", x)``."""
+"""Factors and divisors applied to a first factor, in order: ``("div", x)``. It is the
+layout of a text, ``a / b * c`` and not ``a * c / b``, which a `Product` does not keep."""
 
 
 def times(left: Expr, right: Expr) -> Expr:

@@ -5,7 +5,8 @@ millisecond instead of a second, and bounded by size rather than by time, so tha
 answer is the same on every machine. Whatever is not a sum, product, quotient or whole
 power is a generator of its own; a root knows its square, ``exp(-x)`` is ``1 / exp(x)``.
 
-Like every proposal the result is to be measured before it is used.
+Like every proposal the result is to be measured before it is used. (An `ir.products`
+product has expressions as factors, and expands no sum; here factors are polynomials.)
 """
 
 from __future__ import annotations
