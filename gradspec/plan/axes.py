@@ -139,7 +139,9 @@ def expand_axes(expr: Expr, axes: tuple[int, ...]) -> Expr:
     if not axes:
         return expr
     match expr:
-        case Pick(arg=Gather() as whole, axis=axis) if (axis,) == axes:
+        case Pick(
+            arg=Gather(index=Expand(axes=single), axis=own) as whole, axis=axis
+        ) if axis == own and (axis,) == axes and axis in single:
             return whole  # a gathered axis of size 1 that was left out
         case Expand(arg=arg, axes=inner):
             return Expand(arg, _compose(inner, axes))

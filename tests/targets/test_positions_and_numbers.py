@@ -28,6 +28,12 @@ rule gathered_peak(x[n], t[m]: int) -> z:
 rule gathered_rows(x[n, d], t[m]: int, w[d]) -> z[d]:
     z[i] = sum(x[t[j], i] for j) * w[i]
 
+rule gathered_beside(w[..., n, 3], t[..., n]: int) -> z[..., n, n]:
+    z[i, j] = w[j, 1] + w[t[i], 0]
+
+rule gathered_first(x[..., n], t[..., n]: int) -> z[..., n]:
+    z[i] = x[i] * x[t[0]] + max(x[t[j]] * x[j] for j)
+
 rule counted(w[m], t[n]: int) -> z[m]:
     z[i] = sum((1 if t[j] == i else 0) for j) * w[i] + sum(2 for j if t[j] == i)
 
@@ -213,6 +219,8 @@ SIZES = {"n": 4, "m": 3, "d": 2, "b": 4, "k": 7, "p": 2, "q": 3}
 INTEGERS = {
     "gathered": [1, 3, 1],
     "counted": [0, 2, 9, -1],
+    "gathered_beside": [3, 0, 1, 1],
+    "gathered_first": [3, 0, 1, 1],
     "ignored": -100,
     "ignored_in_batch": [[2], [-100]],
     "ignored_rows": [1, -100, 0, 3],
