@@ -21,7 +21,7 @@ from gradspec.diagnostics import Diagnostic, error, warning
 from gradspec.ir.elements import OutOfRange, element, extent
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Example, Input, Kind, Output, Rule, Value
-from gradspec.ir.unroll import unroll
+from gradspec.ir.unroll import axis_names, unroll
 from gradspec.primitives.foreign import is_plain
 from gradspec.symbolic.compare import decimal
 from gradspec.symbolic.enclose import enclose, is_defined, program, total
@@ -125,9 +125,9 @@ class _Worked:
             axes, shape = variable.shape.axes, self.arrays[variable.name].shape
             own = zip(axes, shape[len(shape) - len(axes) :], strict=True)
             sizes |= {axis: size for axis, size in own if isinstance(axis, str)}
-        for variable in rule.static_inputs:
-            if any(variable.name in output.shape.axes for output in rule.outputs):
-                sizes[variable.name] = self._integer(variable.name)
+        for name in axis_names(rule):
+            if name not in sizes:
+                sizes[name] = self._integer(name)
         return sizes
 
     def _integer(self, name: str) -> int:

@@ -29,6 +29,7 @@ def unused_inputs(rule: Rule) -> Iterator[Diagnostic]:
     texts = (*_texts(rule), *(assume.condition for assume in rule.assumes))
     used = frozenset[str]().union(*(names(text) for text in texts))
     used |= frozenset(axis for v in rule.outputs for axis in _named_axes(v.shape.axes))
+    used |= {i.name for i in rule.static_inputs if i.is_size}
     used |= {n.axis for text in texts for n in nodes(text) if isinstance(n, Size)}
     for variable in rule.inputs:
         others = (i for i in rule.inputs if i is not variable)

@@ -22,6 +22,7 @@ to make a frozen dataclass takes three times as long.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -386,23 +387,44 @@ Text = tuple[str, int]
 """The text of an expression, and how tightly its outermost operator binds."""
 
 _Known = dict[Expr, Text]
+Axes: TypeAlias = "Mapping[str, tuple[str | int, ...]]"
 
 _LONGEST = 17  # digits: what identifies a float64
 _SMALLEST = -5  # the exponent from which Python, too, prints 1e-05
 
 
-def show(expr: Expr) -> str:
+def show(expr: Expr, axes: Axes | None = None) -> str:
     """``expr`` in the language's syntax; a call of a rule shows as ``rule(args)``.
 
     A constant shows as the decimal that it is, if that is short, else as a quotient.
+    ``axes`` are those of the values that it names, if known: an index shows its range if
+    it has another than where it stands.
     """
     known: _Known = {}
     for node in (*expr.inner, expr):
-        known[node] = _show(node, known)
+        known[node] = _show(node, known, axes)
     return known[expr][0]
 
 
-def _show(expr: Expr, known: _Known) -> Text:
+def index_text(
+    index: str, axis: str | int, over: Iterable[Expr], axes: Axes | None
+) -> str:
+    """An index where it is introduced: ``j in k`` if it stands on no axis, or on
+    another."""
+    used = (node for part in over for node in (*part.inner, part))
+    places = [
+        (node.name, place)
+        for node in used
+        if isinstance(node, Ref)
+        for place, one in enumerate(node.indices)
+        if isinstance(one, Idx) and one.name == index
+    ]
+    known = axes or {}
+    is_plain = all(n not in known or known[n][place] == axis for n, place in places)
+    return index if axis == "" or (places and is_plain) else f"{index} in {axis}"
+
+
+def _show(expr: Expr, known: _Known, axes: Axes | None) -> Text:
     """The text; those of the parts are known."""
     match expr:
         case Const(value=value):
@@ -417,7 +439,7 @@ def _show(expr: Expr, known: _Known) -> Text:
         case Select(condition=condition, then=then, other=other):
             return choice_text(known[condition], known[then], known[other])
         case Reduce():
-            return _reduce(expr, known), ATOM
+            return _reduce(expr, known, axes), ATOM
         case Call():
             return _call(expr, known), ATOM
         case _:
@@ -454,8 +476,8 @@ def spoken(op: str) -> str:
     return op.partition("\n")[0]
 
 
-def _reduce(expr: Reduce, known: _Known) -> str:
-    over = ", ".join(bound.index for bound in expr.bounds)
+def _reduce(expr: Reduce, known: _Known, axes: Axes | None) -> str:
+    over = ", ".join(index_text(b.index, b.axis, expr.below, axes) for b in expr.bounds)
     where = "" if expr.where is None else f" if {_within(known[expr.where], _OR)}"
     op = "max" if expr.op == "peak" else expr.op  # as a rule would have it
     if op == "norm":

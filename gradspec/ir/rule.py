@@ -56,7 +56,8 @@ far out that no format tells them from the limits. A program has the infinity.""
 @dataclass(frozen=True, slots=True)
 class Input:
     """An input; ``default`` only for statics (None: required). What is learned
-    (``param``) is a FLOAT input with an ``initial`` value, and no other has one.
+    (``param``) is a FLOAT input with an ``initial`` value, and no other has one. A static
+    integer ``is_size`` if it is the size of an axis, or the range of an index.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Input:
     default: Fraction | None = None
     span: Span = field(default=Span(0, 0), compare=False, repr=False)
     initial: Fraction | None = None
+    is_size: bool = False
 
     @property
     def cotangent(self) -> str:

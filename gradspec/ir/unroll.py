@@ -97,10 +97,12 @@ def unroll_by(rule: Rule, by: Expansion) -> Unrolled:
 
 
 def axis_names(rule: Rule) -> tuple[str, ...]:
-    """The named axes of a rule in the order in which its header names them."""
+    """The named axes of a rule in the order in which its header names them, then
+    the static integers that are ranges of indices."""
     variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
     axes = (axis for variable in variables for axis in variable.shape.axes)
-    return tuple(dict.fromkeys(axis for axis in axes if isinstance(axis, str)))
+    sizes = (i.name for i in rule.static_inputs if i.is_size)
+    return tuple(dict.fromkeys([*(a for a in axes if isinstance(a, str)), *sizes]))
 
 
 def index_inputs(rule: Rule) -> dict[str, str | int]:

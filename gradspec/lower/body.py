@@ -9,8 +9,8 @@ from gradspec.ir.expr import Expr, Ref
 from gradspec.ir.rule import Definition, Input, Kind, Origin, Output, Role
 from gradspec.ir.walk import nodes as expr_nodes
 from gradspec.lower.context import Binding, Context, Hidden, NameRole, Scope, Variable
-from gradspec.lower.expressions import make_bindings, solve
 from gradspec.lower.header import Declaration
+from gradspec.lower.indices import make_bindings, solve, stand
 from gradspec.lower.module import DEEPEST, Value, depth, type_of_kind
 from gradspec.source import Span
 from gradspec.syntax import nodes
@@ -352,7 +352,10 @@ def _left_indices(
         _wrong_left(node, axes, cx)
         return None
     for binding, axis in zip(bindings, axes, strict=True):
-        binding.axis, binding.place = axis, binding.span
+        if binding.is_ranged:
+            stand(binding, axis, node.name_span, cx)
+        else:
+            binding.axis, binding.place = axis, binding.span
     return bindings
 
 

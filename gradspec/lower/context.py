@@ -3,6 +3,7 @@ around it, its demands on types, and its diagnostics."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from gradspec.diagnostics import Diagnostic, Label, Severity, error
 from gradspec.ir.expr import Expr, Ref
 from gradspec.ir.walk import names
 from gradspec.lower.module import Library, Type, Value, type_of
+from gradspec.primitives.lookup import CONSTANTS, is_function
 from gradspec.source import Source, Span
 from gradspec.syntax import nodes
 
@@ -61,7 +63,8 @@ class Hidden:
 class Binding:
     """An index in force. Its axis is that of the first place where it stands alone;
     failing that, of the first where it stands with an offset (``x[i + 1]``); failing
-    that, the one of the indices that it is compared with (``j <= i``).
+    that, the one of the indices that it is compared with (``j <= i``). If it
+    ``is_ranged``, its axis is the range that the author gave it.
     """
 
     name: str
@@ -71,6 +74,7 @@ class Binding:
     place: Span | None = None
     offset_axis: str | int | None = None
     compared: list[Binding] = field(default_factory=list, compare=False, repr=False)
+    is_ranged: bool = False
 
     @property
     def solution(self) -> str | int | None:
@@ -329,3 +333,53 @@ def near(name: str, known: Iterable[str]) -> str:
     if not close:
         return ""
     return "did you mean " + " or ".join(f"`{c}`" for c in close) + "?"
+
+
+# --- unknown names ---------------------------------------------------------------------
+
+
+def report_unknown(
+    name: str, span: Span, cx: Context, is_indexed: bool = False, help: str = ""
+) -> None:
+    """A name that is not in view: hidden here, or nowhere at all; ``help`` is that of its
+    place."""
+    hidden = cx.scope.hidden.get(name)
+    if hidden is not None:
+        cx.findings.error(
+            hidden.code, hidden.headline, span, label=hidden.label, help=hidden.help
+        )
+        return
+    help = (
+        help
+        or _name_help(name, cx)
+        or near(name, (*cx.scope.known_names(), *CONSTANTS))
+    )
+    if cx.is_function and not help:
+        help = "a def sees its own parameters only: give it the value as an argument"
+    elif is_function(name) and not (is_indexed and help):
+        help = f"`{name}` is a function: call it, `{name}(…)`"
+    cx.findings.error(
+        "GS201",
+        f"unknown name `{name}`",
+        span,
+        label=f"nothing that {cx.scope.sees} can see has this name",
+        help=help or "declare it as an input, or assign it before its use",
+    )
+
+
+_GRADIENT = re.compile(r"(?:grad|gradient|upstream|cotangent|g)_?(\w*)")
+
+
+def _name_help(name: str, cx: Context) -> str:
+    """The name here of what another library calls so; empty if there is none."""
+    if name == "e":
+        return "Euler's number is `exp(1)`; write `exp(x)` for its powers"
+    upstream = [
+        v.name for v in cx.scope.variables.values() if v.role is NameRole.UPSTREAM
+    ]
+    called = _GRADIENT.fullmatch(name)
+    if called is None or not upstream:
+        return ""
+    wanted = f"d{called[1]}"
+    one = wanted if wanted in upstream else upstream[0]
+    return f"the upstream gradient of `{one[1:]}` is called `{one}`"

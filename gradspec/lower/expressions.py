@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import assert_never
@@ -21,14 +20,8 @@ from gradspec.ir.expr import (
 )
 from gradspec.ir.walk import nodes as expr_nodes
 from gradspec.lower.calls import lower_call
-from gradspec.lower.context import (
-    UNKNOWN,
-    Binding,
-    Context,
-    NameRole,
-    Variable,
-    near,
-)
+from gradspec.lower.context import UNKNOWN, Binding, Context, Variable, report_unknown
+from gradspec.lower.indices import make_bindings, solve, stand
 from gradspec.lower.module import (
     Type,
     Value,
@@ -38,7 +31,7 @@ from gradspec.lower.module import (
     reduced_type,
     wider,
 )
-from gradspec.primitives.lookup import BINARY, CONSTANTS, is_function
+from gradspec.primitives.lookup import BINARY, CONSTANTS
 from gradspec.source import Span
 from gradspec.syntax import nodes
 
@@ -57,48 +50,6 @@ def lower_name(node: nodes.Name, cx: Context) -> Value | None:
         return Value(Apply(name, span=span), Type.REAL, is_static=True)
     report_unknown(name, span, cx)
     return None
-
-
-def report_unknown(
-    name: str, span: Span, cx: Context, is_indexed: bool = False
-) -> None:
-    """A name that is not in view: hidden here, or nowhere at all."""
-    hidden = cx.scope.hidden.get(name)
-    if hidden is not None:
-        cx.findings.error(
-            hidden.code, hidden.headline, span, label=hidden.label, help=hidden.help
-        )
-        return
-    help = _name_help(name, cx) or near(name, (*cx.scope.known_names(), *CONSTANTS))
-    if cx.is_function and not help:
-        help = "a def sees its own parameters only: give it the value as an argument"
-    elif is_function(name) and not (is_indexed and help):
-        help = f"`{name}` is a function: call it, `{name}(…)`"
-    cx.findings.error(
-        "GS201",
-        f"unknown name `{name}`",
-        span,
-        label=f"nothing that {cx.scope.sees} can see has this name",
-        help=help or "declare it as an input, or assign it before its use",
-    )
-
-
-_GRADIENT = re.compile(r"(?:grad|gradient|upstream|cotangent|g)_?(\w*)")
-
-
-def _name_help(name: str, cx: Context) -> str:
-    """The name here of what another library calls so; empty if there is none."""
-    if name == "e":
-        return "Euler's number is `exp(1)`; write `exp(x)` for its powers"
-    upstream = [
-        v.name for v in cx.scope.variables.values() if v.role is NameRole.UPSTREAM
-    ]
-    called = _GRADIENT.fullmatch(name)
-    if called is None or not upstream:
-        return ""
-    wanted = f"d{called[1]}"
-    one = wanted if wanted in upstream else upstream[0]
-    return f"the upstream gradient of `{one[1:]}` is called `{one}`"
 
 
 def _bare(variable: Variable, span: Span, cx: Context) -> Value | None:
@@ -228,9 +179,12 @@ def _index(
 
 
 def _is_limited(binding: Binding, axis: str | int, cx: Context) -> bool:
-    """True for ``a[i]`` where ``i`` ranges over another axis and ``i < n`` decides."""
+    """True for ``a[i]`` where ``i`` ranges over another axis: the author says so, or
+    ``i < n`` decides."""
     if binding.axis in (None, axis):
         return False
+    if binding.is_ranged:
+        return True
     ends = (Size(axis), Ref(axis)) if isinstance(axis, str) else (const(axis),)
     index = Idx(binding.id)
     return any({index, end} == {*pair} for end in ends for pair in cx.scope.compared)
@@ -250,26 +204,6 @@ def _unbound(node: nodes.Name, cx: Context) -> None:
         help=f"put `{node.id}` among the indices on the left, or reduce over it:"
         f" `sum(… for {node.id})`",
     )
-
-
-def stand(binding: Binding, axis: str | int, span: Span, cx: Context) -> None:
-    """``binding`` stands on ``axis`` here; it must be the same axis everywhere."""
-    if axis == UNKNOWN:
-        return
-    if binding.axis is None:
-        binding.axis, binding.place = axis, span
-    elif binding.axis != axis:
-        first = binding.place or binding.span
-        cx.findings.error(
-            "GS230",
-            f"index `{binding.name}` stands on axis `{axis}` here and on axis"
-            f" `{binding.axis}` elsewhere",
-            span,
-            label=f"ranges over `{axis}`",
-            also=(cx.findings.place(first, f"ranges over `{binding.axis}`"),),
-            help="use another index here, or give the two axes the same name if they"
-            " are always of the same size",
-        )
 
 
 def _tie(expr: Expr, axis: str | int, cx: Context) -> None:
@@ -324,47 +258,6 @@ def lower_comprehension(node: nodes.Comprehension, cx: Context) -> Value | None:
     parts = (body,) if where is None else (body, where)
     value = combine(expr, reduced_type(node.op, body.type), *parts)
     return replace(value, is_static=False)
-
-
-def make_bindings(names: tuple[nodes.Name, ...], cx: Context) -> tuple[Binding, ...]:
-    """An index for each name; one that repeats or is taken by a variable is at
-    fault."""
-    made: dict[str, Binding] = {}
-    for name in names:
-        if name.id in made:
-            _report_bad_index(name, "an index in the same place", cx)
-        elif _is_variable(name.id, cx):
-            _report_bad_index(name, "a variable or an axis of the rule", cx)
-        made[name.id] = Binding(name.id, cx.scope.fresh(name.id), name.span)
-    return tuple(made.values())
-
-
-def _is_variable(name: str, cx: Context) -> bool:
-    variable = cx.scope.variables.get(name)
-    return name in cx.scope.sizes or (
-        variable is not None and variable.role is not NameRole.PARAMETER
-    )
-
-
-def _report_bad_index(name: nodes.Name, what: str, cx: Context) -> None:
-    cx.findings.error(
-        "GS236",
-        f"`{name.id}` cannot be an index here: it is {what}",
-        name.span,
-        help="use another letter for the index",
-    )
-
-
-def solve(binding: Binding, cx: Context) -> str | int | None:
-    """The axis of an index whose uses have all been seen."""
-    if binding.solution is None:
-        cx.findings.error(
-            "GS233",
-            f"index `{binding.name}` stands on no axis, so its range is unknown",
-            binding.span,
-            help=f"use it as an index of something, such as `x[{binding.name}]`",
-        )
-    return binding.solution
 
 
 # --- expressions ----------------------------------------------------------------------

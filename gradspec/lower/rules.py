@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import assert_never
 
+from gradspec.ir.expr import Expr, Reduce, Ref, Size
 from gradspec.ir.rule import (
     Assume,
     Definition,
@@ -20,7 +21,8 @@ from gradspec.ir.rule import (
     Shape,
     Value,
 )
-from gradspec.ir.walk import expand, names
+from gradspec.ir.walk import expand, names, transform
+from gradspec.ir.walk import nodes as expr_nodes
 from gradspec.lower.body import (
     Body,
     check_growth,
@@ -38,8 +40,9 @@ from gradspec.lower.context import (
     Variable,
     near,
 )
-from gradspec.lower.expressions import lower_expression, make_bindings, solve
+from gradspec.lower.expressions import lower_expression
 from gradspec.lower.header import Declaration, declare
+from gradspec.lower.indices import make_bindings, solve
 from gradspec.lower.kernels import read_kernels
 from gradspec.lower.module import LONGEST, Function, FunctionParameter, Library, Type
 from gradspec.lower.states import arrange_states, state_variables
@@ -73,6 +76,7 @@ def lower_rule(
     definitions = (*body.definitions, *_surrogates(node, body))
     assumes = _assumes(node, body)
     arrange_states(body, assumes)
+    _check_ranges(node, definitions, body)
     kept = _read_keeps(node, body)
     examples = _examples(node, body)
     kernels = read_kernels(node, made, findings)
@@ -94,7 +98,47 @@ def lower_rule(
         span=node.span,
         name_span=node.name_span,
     )
-    return with_spans(rule)
+    sized = _with_sizes(rule)
+    _check_defaults(sized, findings)
+    return with_spans(sized) if findings.is_sound else None
+
+
+def _with_sizes(rule: Rule) -> Rule:
+    """A static integer over which an index ranges is the size of an axis wherever it
+    stands."""
+    values = (
+        *(d.value for d in rule.definitions),
+        *(a.condition for a in rule.assumes),
+    )
+    sums = (n for v in values for n in expr_nodes(v) if isinstance(n, Reduce))
+    axes = {bound.axis for one in sums for bound in one.bounds}
+    axes.update(a for d in rule.definitions for a in d.axes)
+    named = {i.name for i in rule.static_inputs if i.name in axes}
+    if not named:
+        return rule
+
+    def visit(node: Expr) -> Expr:
+        if isinstance(node, Ref) and node.name in named:
+            return Size(node.name, span=node.span)
+        return node
+
+    sized = rule.map(lambda one: replace(one, value=transform(one.value, visit)))
+    assumes = (
+        replace(a, condition=transform(a.condition, visit)) for a in rule.assumes
+    )
+    inputs = (replace(i, is_size=i.name in named) for i in rule.inputs)
+    return replace(sized, inputs=tuple(inputs), assumes=tuple(assumes))
+
+
+def _check_defaults(rule: Rule, findings: Findings) -> None:
+    for one in rule.static_inputs:
+        if one.is_size and one.default is not None and one.default < 1:
+            findings.error(
+                "GS238",
+                f"`{one.name}` is the size of an axis, and its default is {one.default}",
+                one.span,
+                help="an axis has at least one element: give a positive default, or none",
+            )
 
 
 def _report_length(node: nodes.RuleDef, findings: Findings) -> None:
@@ -116,6 +160,27 @@ def _check_outputs(body: Body) -> None:
                 output.span,
                 help=f"add a line `{output.name} = …` to the body",
             )
+
+
+def _check_ranges(
+    node: nodes.RuleDef, definitions: tuple[Definition, ...], body: Body
+) -> None:
+    """A rule with indices has an input or output with axes."""
+    is_known = body.cx.findings.is_sound
+    if not is_known or any(v.shape.axes for v in body.made.variables):
+        return
+    for one in definitions:
+        sums = (n for n in expr_nodes(one.value) if isinstance(n, Reduce))
+        span = one.span if one.axes else next((n.span for n in sums), None)
+        if span is not None:
+            inside = node.span.start <= span.start and span.end <= node.span.end
+            body.cx.findings.error(
+                "GS238",
+                f"`{node.name}` uses an index, and no input or output has an axis",
+                span if inside else node.name_span,
+                help="declare an axis: `x[..., n]` and `y[..., n]`, with `y[i] = …`",
+            )
+            return
 
 
 def _surrogates(node: nodes.RuleDef, body: Body) -> tuple[Definition, ...]:

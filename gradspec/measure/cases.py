@@ -138,17 +138,28 @@ def draws(
     scalars: Scalars, batches: Mapping[str, Place], rng: random.Random
 ) -> Iterator[Drawn]:
     """Arguments that the assumptions allow at every element of the batch, and at which
-    everything is defined: a few draws, one of which may be away from kinks.
+    everything is defined: a few draws, one of which may be away from kinks. For an empty
+    batch they are those of one element, without it.
     """
     program = Program(scalars.roots)
+    filled = {n: tuple(size or 1 for size in shape) for n, shape in batches.items()}
     for _ in range(SMOOTH_DRAWS):
         for _ in range(DRAWS):
-            drawn = attempt(scalars.rule, scalars.sizes, batches, rng)
+            drawn = attempt(scalars.rule, scalars.sizes, filled, rng)
             if all(scalars.is_sound(program, p) for _, p in drawn.points):
-                yield drawn
+                yield drawn if filled == batches else _emptied(drawn, batches)
                 break
         else:
             return
+
+
+def _emptied(drawn: Drawn, batches: Mapping[str, Place]) -> Drawn:
+    """The arguments without the elements that an empty batch has not."""
+    cells = {
+        name: {} if 0 in batches.get(name.removeprefix("probe "), ()) else numbers
+        for name, numbers in drawn.cells.items()
+    }
+    return Drawn(batches, cells, ())
 
 
 # --- examples ------------------------------------------------------------------------

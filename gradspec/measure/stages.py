@@ -18,6 +18,7 @@ from gradspec.ir.expr import (
     ATOM,
     Text,
     choice_text,
+    index_text,
     number_text,
     operation_text,
     show,
@@ -34,6 +35,7 @@ from gradspec.ir.rule import (
     Rule,
     Signature,
 )
+from gradspec.ir.unroll import axes_of
 from gradspec.ir.walk import deep, nodes
 from gradspec.options import Options
 from gradspec.plan import arrays
@@ -146,13 +148,18 @@ def _clauses(chosen: Chosen) -> Iterator[str]:
 
 def _definition(definition: Definition, rule: Rule) -> str:
     name = definition.name
-    if definition.indices:
+    axes = axes_of(rule)
+    if definition.role in (Role.LOCAL, Role.BACKWARD_LOCAL) and definition.indices:
+        pairs = zip(definition.indices, definition.axes, strict=True)
+        over = (definition.value,)
+        name += _indices(index_text(i, axis, over, axes) for i, axis in pairs)
+    elif definition.indices:
         name += _indices(definition.indices)
     words = {Role.SURROGATE: "surrogate "}.get(definition.role, "")
     words += "override " * definition.is_override
     words += "exact " * (definition.name in rule.exacts and not words)
     because = f' because "{definition.reason}"' * definition.is_override
-    return f"{words}{name} = {show(definition.value)}{because}"
+    return f"{words}{name} = {show(definition.value, axes)}{because}"
 
 
 def _evaluation(
@@ -161,7 +168,7 @@ def _evaluation(
     if show(other.value) != show(written.value):
         reasons = (r.reason for r in chosen.rewrites if r.name == written.name)
         reason = "; ".join(reason for reason in reasons if reason)
-        yield f"# evaluated as {show(other.value)}"
+        yield f"# evaluated as {show(other.value, axes_of(chosen.rule))}"
         if reason:
             yield f"#   {reason}"
     if written.name in chosen.wide and written.role in (Role.OUTPUT, Role.COTANGENT):

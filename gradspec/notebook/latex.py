@@ -223,11 +223,17 @@ def _arguments(call: nodes.Call) -> str:
 
 
 def _over_indices(expr: nodes.Comprehension) -> str:
-    over = _comma_list(index.id for index in expr.indices)
+    over = ", ".join(map(_index, expr.indices))
     if expr.condition is not None:
         over += rf" \,:\, {_spelling(expr.condition)[0]}"
     op = _OVER_INDICES.get(expr.op) or rf"\operatorname*{{{expr.op}}}"
     return f"{op}_{{{over}}} {_second(_spelling(expr.body), _OPEN)}"
+
+
+def _index(index: nodes.Name) -> str:
+    if isinstance(index, nodes.Ranged):
+        return rf"{name(index.id)} < {_spelling(index.range)[0]}"
+    return name(index.id)
 
 
 def _comma_list(names: Iterable[str]) -> str:

@@ -56,11 +56,13 @@ def checking_axes(
     rule: str, kinds: Mapping[str, str], axes: Mapping[str, str]
 ) -> Callable[[tuple[Any, ...]], None]:
     """A function that raises an error for shapes other than declared; a size that a
-    static gives is that number.
+    static gives is that number, and must be one.
     """
     names = tuple(kinds)
     statics = [(n, k) for k, n in enumerate(names) if kinds[n] in ("whole", "known")]
-    named = {n: pattern.removeprefix("...").split() for n, pattern in axes.items()}
+    lengths = [(n, k) for n, k in statics if n in axes]
+    shaped = {n: pattern for n, pattern in axes.items() if n not in dict(statics)}
+    named = {n: pattern.removeprefix("...").split() for n, pattern in shaped.items()}
     counts = Counter(axis for own in named.values() for axis in own)
     counts.update(n for n, _ in statics)
     patterns = []
@@ -75,6 +77,8 @@ def checking_axes(
         sizes = dict(numbers)
         for name, place in statics:
             sizes[name] = inputs[place]
+        for name, place in lengths:
+            check_size(rule, name, inputs[place])
         for place, has_batch, count, shared in patterns:
             shape = inputs[place].shape
             rank = len(shape)
@@ -95,6 +99,14 @@ def checking_axes(
         )
 
     return check
+
+
+def check_size(rule: str, name: str, size: int) -> None:
+    """Raise an error if a static, the size of an axis, is negative."""
+    if size < 0:
+        raise ValueError(
+            f"{rule}: {name} is the size of an axis, and {size} is negative"
+        )
 
 
 def explain(

@@ -393,6 +393,17 @@ class Builder:
             raise FaultFound(_not_a_reduction(op))
         return nodes.Comprehension(op.text, body, indices, condition, span=_over(c))
 
+    def indices(self, c: Children) -> tuple[nodes.Name, ...]:
+        return _without(c, "COMMA")
+
+    def index(self, c: Children) -> nodes.Name:
+        name, _, range = c
+        return self.variable([name]) if range is None else self.ranged(c)
+
+    def ranged(self, c: Children) -> nodes.Ranged:
+        name, _, range = c
+        return nodes.Ranged(name.text, range, span=name.span)
+
     def group(self, c: Children) -> nodes.Expr:
         """Brackets leave no node, but belong to the span of what they hold."""
         inner: nodes.Expr = replace(c[1], span=_over(c))

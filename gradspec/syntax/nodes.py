@@ -6,6 +6,7 @@
                 | Logical(op, expr*) | Conditional(then, condition, otherwise)
                 | Call(function, output?, arg*, keyword*)
                 | Comprehension(op, body, index+, condition?)
+    index     ::= Name | Ranged(name, expr)
 
 Every node has a span. Spans take no part in equality, so two texts that say the same
 have equal trees. Numbers are exact.
@@ -53,6 +54,13 @@ class Name(Node):
     ``inf``."""
 
     id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ranged(Name):
+    """``j in k``, where an index is introduced; the span is that of the index."""
+
+    range: Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +135,8 @@ class Call(Node):
 
 @dataclass(frozen=True, slots=True)
 class Comprehension(Node):
-    """``op(body for i, j if condition)``; op ``sum mean prod max min logsumexp``."""
+    """``op(body for i, j in k if condition)``; op ``sum mean prod max min
+    logsumexp``."""
 
     op: str
     body: Expr
@@ -166,8 +175,9 @@ def parts(node: Expr) -> tuple[Expr, ...]:
             return (then, condition, otherwise)
         case Call(args=args, keywords=keywords):
             return (*args, *(k.value for k in keywords))
-        case Comprehension(body=body, condition=condition):
-            return (body,) if condition is None else (body, condition)
+        case Comprehension(body=body, indices=indices, condition=condition):
+            ranges = (i.range for i in indices if isinstance(i, Ranged))
+            return (body, *ranges, *(() if condition is None else (condition,)))
         case _:
             assert_never(node)
 
@@ -186,8 +196,8 @@ def walk(node: Expr) -> Iterator[Expr]:
 
 @dataclass(frozen=True, slots=True)
 class Assignment(Named):
-    """``name = value``; ``indices`` is None for a bare name, a tuple for ``name[i,
-    j]``."""
+    """``name = value``; ``indices`` is None for a bare name, a tuple for ``name[i, j
+    in k]``."""
 
     indices: tuple[Expr, ...] | None
     value: Expr

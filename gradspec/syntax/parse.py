@@ -19,8 +19,8 @@ from gradspec.syntax.grammar import Unexpected, refuse_depth, run
 from gradspec.syntax.mistakes import (
     Stop,
     explain,
-    explain_names,
 )
+from gradspec.syntax.reserved import explain_names
 from gradspec.syntax.scan import scan
 from gradspec.syntax.tokens import (
     ITEM_WORDS,

@@ -185,7 +185,7 @@ def _spelling(expr: nodes.Expr) -> tuple[_Document, int]:
             given = (_spelling(arg)[0] for arg in args)
             return _call(name, _list((*given, *words))), _ATOM
         case nodes.Comprehension(op, body, indices, condition):
-            parts: _Document = (_spelling(body)[0], _BLANK, f"for {_names(indices)}")
+            parts: _Document = (_spelling(body)[0], _BLANK, "for ", _indices(indices))
             if condition is not None:
                 parts = (parts, _BLANK, "if ", _at(condition, _OR))
             return _call(op, parts), _ATOM
@@ -232,11 +232,28 @@ def _cases(expr: nodes.Expr) -> _Document:
 
 
 def target_text(name: str, indices: Iterable[nodes.Expr] | None) -> str:
-    return name if indices is None else f"{name}[{_expressions(indices)}]"
+    if indices is None:
+        return name
+    places = (
+        index_text(i) if isinstance(i, nodes.Name) else print_expression(i)
+        for i in indices
+    )
+    return f"{name}[{', '.join(places)}]"
 
 
 def _expressions(exprs: Iterable[nodes.Expr]) -> str:
     return ", ".join(map(print_expression, exprs))
+
+
+def _indices(indices: Iterable[nodes.Name]) -> str:
+    return ", ".join(map(index_text, indices))
+
+
+def index_text(index: nodes.Name) -> str:
+    """An index where it is introduced: ``j``, or ``j in k``."""
+    if isinstance(index, nodes.Ranged):
+        return f"{index.id} in {_flat(_at(index.range, _SUM))}"
+    return index.id
 
 
 def _names(names: Iterable[nodes.Name]) -> str:

@@ -120,6 +120,7 @@ def keywords(program: Program, kinds: Mapping[str, str]) -> Iterator[str]:
     if kinds:
         yield f"kinds={{{pairs(kinds.items())}}}"
     axes = [(i.name, pattern(i)) for i in shaped_inputs(program)]
+    axes += [(i.name, "size") for i in program.static_inputs if i.is_size]
     if axes:
         yield f"axes={{{pairs(axes)}}}"
 

@@ -59,6 +59,7 @@ CASES = {
     "-sum(x[j] for j) * b": r"\left(-\sum_{j} x_{j}\right) \, b",
     "sum(x[j] + 1 for j)": r"\sum_{j} \left(x_{j} + 1\right)",
     "max(x[i, j] for i, j if i <= j)": r"\max_{i, j \,:\, i \le j} x_{i, j}",
+    "sum(x[i + j] for i in k, j)": r"\sum_{i < k, j} x_{i + j}",
     "mean(x[j] for j)": r"\operatorname*{mean}_{j} x_{j}",
 }
 

@@ -105,7 +105,7 @@ BODY_FAULTS = [
     ("y = _x", "GS116", "_x", "write `x`"),
     # what Python has
     ("y = lambda t: t", "GS119", "lambda", "def f(x)"),
-    ("y = sum(x[j] for j in x)", "GS119", "in", "for j"),
+    ("y = sum(x[j] for j if j in x)", "GS119", "in", "for j in k"),
     ("y = sum(x[j] for (i, j))", "GS119", "(", "for i, j"),
     ("y = x is x", "GS119", "is", "=="),
     ("y = None", "GS119", "None", "`t: nograd`"),

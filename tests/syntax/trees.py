@@ -17,6 +17,13 @@ words = st.sampled_from(
 )
 names = words.map(lambda word: nodes.Name(word, span=AT))
 name_tuples = st.lists(names, min_size=1, max_size=3).map(tuple)
+ranges = st.builds(
+    nodes.Ranged,
+    words,
+    names | st.builds(nodes.Unary, st.just("-"), names, span=st.just(AT)),
+    span=st.just(AT),
+)
+index_tuples = st.lists(names | ranges, min_size=1, max_size=3).map(tuple)
 texts = st.text(
     st.characters(codec="utf-8", exclude_categories=("Cs", "Cc"))
     | st.sampled_from('"\\\n\t'),
@@ -60,7 +67,7 @@ def _compound(inner: st.SearchStrategy[nodes.Expr]) -> st.SearchStrategy[nodes.E
             nodes.Comprehension,
             st.sampled_from("sum mean prod max min logsumexp".split()),
             inner,
-            name_tuples,
+            index_tuples,
             st.none() | inner,
             span=at,
         ),
@@ -79,7 +86,7 @@ expressions: st.SearchStrategy[nodes.Expr] = st.recursive(
 
 # --- statements and items -------------------------------------------------------------
 
-_indices = st.none() | st.lists(expressions, max_size=2).map(tuple)
+_indices = st.none() | st.lists(expressions | ranges, max_size=2).map(tuple)
 _places = {"span": st.just(AT), "name_span": st.just(AT)}
 _at = st.just(AT)
 

@@ -36,7 +36,9 @@ TRIED = {
     "numpy,torch": tuple(
         TARGETS / f"{name}.grad" for name in ("elementwise", "indexed", "learned")
     ),
-    "jax": tuple(HERE / f"{n}.grad" for n in ("branches", "once_wrong", "windows")),
+    "jax": tuple(
+        HERE / f"{n}.grad" for n in ("branches", "once_wrong", "ranges", "windows")
+    ),
 }
 """Others are tried in TensorFlow by `test_shipped_rules`."""
 

@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar, cast, overload
 
 import tensorflow as tf
 
-from .._arguments import explain, number, unreadable
+from .._arguments import check_size, explain, number, unreadable
 
 try:  # it has no public name
     from tensorflow.python.eager import record
@@ -367,7 +367,9 @@ def _check_axes(
     """
     late: list[Any] = []
     sizes: dict[str, Any] = {n: k for n, k in numbers.items() if isinstance(k, int)}
-    for name, pattern in axes.items():
+    for name in (n for n in numbers if n in axes):
+        check_size(rule, name, numbers[name])
+    for name, pattern in ((n, p) for n, p in axes.items() if n not in numbers):
         x, words = tensors[name], pattern.split()
         own = words[1:] if words[:1] == ["..."] else words
         message = f"{rule}: {name} must have the shape [{', '.join(words)}]"

@@ -1,0 +1,90 @@
+"""Indices with ranges of their own: verdicts at every size, and mistakes refuted."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gradspec.ir.rule import Status
+from tests.checks.written import checked, codes, status
+from tests.cli.test_cli import run
+
+POOL = """
+rule pool(x[..., n], k: static int, s: static int, m: static int) -> y[..., m]:
+    y[i] = mean(x[s * i + j] for j in k)
+    dx[l] = {}
+"""
+FIRST = """
+rule first(x[..., n], k: static int) -> y:
+    y = sum(x[j] for j in k)
+    dx[i] = {}
+"""
+SUMS = """
+rule sums(x[..., n], k: static int, m: static int) -> y[..., m]:
+    y[i] = sum(x[i + j]**2 for j in k)
+    dx[l] = {}
+"""
+SAMPLED = """
+rule sampled(x[..., n], m: static int) -> y[..., m]:
+    u[i in m] = (i + 0.5) * n / m
+    y[i] = sum(x[j] * exp(-(j - u[i])**2) for j)
+    dx[j] = {}
+"""
+PROVED = [
+    POOL.format("sum(dy[i] for i if s * i <= l and l < s * i + k) / k"),
+    FIRST.format("dy if i < k else 0"),
+    SUMS.format("2 * x[l] * sum(dy[l - j] for j in k if j <= l and l - j < m)"),
+    SAMPLED.format("sum(dy[i] * exp(-(j - u[i])**2) for i)"),
+]
+REFUTED = [
+    POOL.format("sum(dy[i] for i if s * i <= l and l <= s * i + k) / k"),
+    POOL.format("sum(dy[i] for i if s * i < l and l < s * i + k) / k"),
+    POOL.format("sum(dy[i] for i if i <= l and l < i + k) / k"),
+    POOL.format("sum(dy[i] for i if s * i <= l and l < s * i + k) / m"),
+    POOL.format("sum(dy[i] for i if s * i <= l and l < s * i + k)"),
+    FIRST.format("dy"),
+    FIRST.format("dy if i <= k else 0"),
+    SUMS.format("2 * x[l] * sum(dy[l - j] for j in m if j <= l and l - j < m)"),
+    SUMS.format("2 * sum(dy[l - j] for j in k if j <= l and l - j < m)"),
+    SAMPLED.format("sum(dy[i] * exp(-(j - u[i])**2) for i if i < n)"),
+    SAMPLED.format("sum(dy[i] * exp(-(j + u[i])**2) for i)"),
+]
+
+
+@pytest.mark.parametrize("text", PROVED)
+def test_proved_at_every_size(text: str) -> None:
+    outcome = checked(text)
+    assert outcome.value is not None and not outcome.diagnostics
+    verdict = outcome.value.verdicts[0]
+    assert (verdict.status, verdict.sizes) == (Status.PROVED, "every size")
+
+
+@pytest.mark.parametrize("text", REFUTED)
+def test_refuted(text: str) -> None:
+    assert "GS401" in codes(text)
+
+
+def test_an_index_that_the_author_compares_needs_no_range() -> None:
+    assert status(POOL.format("sum(dy[i] for i, j in k if s * i + j == l) / k")) in (
+        Status.PROVED,
+        Status.AGREES,
+    )
+
+
+def test_a_range_that_is_used_is_no_unused_input() -> None:
+    assert (
+        codes("rule f(x[n], k: static int) -> y[n]:\n    y[i] = sum(x[i] for j in k)")
+        == ()
+    )
+
+
+def test_the_rule_that_is_printed_is_a_rule(tmp_path: Path) -> None:
+    file = Path(__file__).parents[1] / "trial" / "ranges.grad"
+    printed = run("compile", file, "--emit", "rule", cwd=tmp_path)
+    assert "u[i in n, j in k] = (i + 1)**j / k" in printed
+    assert "y = sum(x[j]**2 for j in k)" in printed
+    again = tmp_path / "again.grad"
+    again.write_text(re.sub(r"  # .*", "", printed))
+    assert "agrees" not in run("check", again, cwd=tmp_path)
