@@ -18,7 +18,7 @@ from gradspec.lift.project import MARKERS, File, Project, Unreadable, read
 from gradspec.lift.reading import Lifted, Site
 from gradspec.lift.rules import Form, Writer, laid_out, rule_text
 from gradspec.lift.values import CannotLift, IsBroken
-from gradspec.lift.verdicts import FINDINGS, NOT_LIFTED, Judge, Judged
+from gradspec.lift.verdicts import FINDINGS, NOT_LIFTED, PERHAPS, Judge, Judged
 from gradspec.symbolic.limit import Effort
 
 _MOST_TRIED = 3
@@ -156,7 +156,8 @@ def _verdict_on(site: Site, project: Project, name: str, start: Finding) -> Find
     )
     for other in islice(others, _MOST_TRIED):
         again = _of_paths(other, name, start)
-        if again.verdict not in ("refuted", NOT_LIFTED):
+        is_weak = again.reason.endswith(PERHAPS)  # small sizes may be flat
+        if again.verdict not in ("refuted", NOT_LIFTED) and not is_weak:
             told = f"{'; '.join(_ranks(other.lifted[0]))}; then: {again.reason}"
             verdict = (
                 "needs" if again.verdict in ("proved", "agrees") else again.verdict

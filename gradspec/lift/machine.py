@@ -223,7 +223,9 @@ class Machine(Statements):
     def _call_library(
         self, name: str, args: Sequence[Any], named: dict[str, Any], node: ast.AST
     ) -> Any:
-        root = name.split(".", maxsplit=1)[0]
+        root, tail = name.split(".", maxsplit=1)[0], name.rpartition(".")[2]
+        if root == "jax" and tail in ("custom_vjp", "custom_jvp") and args:
+            return args[0]
         if root in ("warnings", "logging", "logger"):
             return None
         if root == "builtins":
@@ -233,7 +235,6 @@ class Machine(Statements):
             if kind in ("kernel", "communication"):
                 raise CannotLift(kind, told, node)
             raise CannotLift("import", f"`{name}` is defined in another module", node)
-        tail = name.rpartition(".")[2]
         if root == "torch" and args and isinstance(args[0], Array):
             if tail.endswith("_") and not tail.endswith("__"):
                 return self._change(args[0], tail, args[1:], named, node)
@@ -293,6 +294,8 @@ class Machine(Statements):
     ) -> Any:
         numbers = all(isinstance(a, int | Fraction) for a in args)
         match name, args:
+            case "float", [str() as text] if text.strip("+-").lower() in _INFINITE:
+                return float(text)
             case (("abs" | "float" | "int" | "bool" | "round" | "pow"), [_, *_]):
                 operation = operations.OPERATIONS[name]
                 return operations.perform(self, node, operation, args, named)
@@ -340,6 +343,7 @@ class Machine(Statements):
                 raise CannotLift("python", f"`{name}` of these arguments", node)
 
 
+_INFINITE = ("inf", "infinity")
 _STATE = {"is_available": True, "is_initialized": False, "is_enabled": False}
 _WITH_AXES = frozenset(
     operations.OPERATIONS[name]

@@ -10,7 +10,7 @@ from gradspec.ir.expr import Expr
 from gradspec.ir.walk import substitute
 from gradspec.lift.machine import Machine
 from gradspec.lift.project import Module, Project
-from gradspec.lift.reading import Reading, Site
+from gradspec.lift.reading import Reading, Site, assigned
 from gradspec.lift.values import ZERO, Array, CannotLift, Function, Library, element
 
 _KINDS = ("custom_vjp", "custom_jvp")
@@ -21,16 +21,19 @@ def sites(
     module: Module, project: Project, machine: Machine, nodes: Iterator[Any]
 ) -> Iterator[Site]:
     for node, around in nodes:
-        if not isinstance(node, ast.FunctionDef):
+        scope = around[-1] if around else module.tree
+        made = assigned(node, scope)
+        function = made.function if made else node
+        if not isinstance(function, ast.FunctionDef):
             continue
-        for decorator in node.decorator_list:
+        for decorator in [made.maker] if made else function.decorator_list:
             kind = _kind(decorator, module, project, machine)
             if kind:
-                skipped = _skipped_places(decorator, node)
-                definition = _definition(node, around[-1] if around else module.tree)
-                arity = len(node.args.args)
-                more = (kind, skipped, definition)
-                yield Site(module, node, "jax", around, read, arity, more)
+                skipped = _skipped_places(decorator, function)
+                name = made.name if made else function.name
+                more = (kind, skipped, _definition(node, name, scope))
+                arity = len(function.args.args)
+                yield Site(module, function, "jax", around, read, arity, more, made)
 
 
 def _kind(
@@ -62,7 +65,7 @@ def _skipped_places(decorator: ast.expr, node: ast.FunctionDef) -> frozenset[int
     return frozenset(found)
 
 
-def _definition(node: ast.FunctionDef, scope: ast.AST) -> tuple[str, ast.AST] | None:
+def _definition(node: ast.AST, name: str, scope: ast.AST) -> tuple[str, ast.AST] | None:
     """What defines the derivative of a function, in the scope in which it stands."""
     found: tuple[str, ast.AST] | None = None
     todo: list[ast.AST] = list(getattr(scope, "body", ()))
@@ -75,10 +78,10 @@ def _definition(node: ast.FunctionDef, scope: ast.AST) -> tuple[str, ast.AST] | 
                 called = (
                     decorator.func if isinstance(decorator, ast.Call) else decorator
                 )
-                if is_after and _defines(called, node.name) and found is None:
+                if is_after and _defines(called, name) and found is None:
                     assert isinstance(called, ast.Attribute)
                     found = called.attr, one
-            if is_after and one.name == node.name:
+            if is_after and one.name == name:
                 return found  # another function of that name
             continue
         if isinstance(one, ast.If | ast.With | ast.Try):
@@ -86,7 +89,7 @@ def _definition(node: ast.FunctionDef, scope: ast.AST) -> tuple[str, ast.AST] | 
             continue
         if isinstance(one, ast.Expr) and isinstance(one.value, ast.Call):
             called = one.value.func
-            if is_after and _defines(called, node.name) and found is None:
+            if is_after and _defines(called, name) and found is None:
                 assert isinstance(called, ast.Attribute)
                 found = called.attr, one.value
     return found
@@ -107,7 +110,7 @@ def read(r: Reading) -> None:
     kind, skipped, definition = r.site.more
     if definition is None:
         raise CannotLift(
-            "python", f"`{node.name}` has no derivative in its scope", node
+            "python", f"`{r.site.name}` has no derivative in its scope", node
         )
     parameters, values, _ = r.arguments(node, 0, skipped)
     r.remember(values)

@@ -10,22 +10,31 @@ from typing import Any
 
 from gradspec.lift.machine import Machine
 from gradspec.lift.project import Module, Project
-from gradspec.lift.reading import Reading, Site
-from gradspec.lift.values import Array, CannotLift, Function, Library, Opaque
+from gradspec.lift.reading import Reading, Site, assigned
+from gradspec.lift.values import Array, CannotLift, Function, Library, Opaque, Owner
 
 
 def sites(
     module: Module, project: Project, machine: Machine, nodes: Iterator[Any]
 ) -> Iterator[Site]:
     for node, around in nodes:
-        if not isinstance(node, ast.FunctionDef):
+        made = assigned(node, around[-1] if around else module.tree)
+        function = made.function if made else node
+        if not isinstance(function, ast.FunctionDef):
             continue
-        for decorator in node.decorator_list:
+        for decorator in [_bare(made.maker)] if made else function.decorator_list:
             found = project.resolve(decorator, module.scope, machine)
             if isinstance(found, Library) and found.name.endswith(".custom_gradient"):
                 kind = "jax" if found.name.startswith("jax") else "tf"
                 if found.name.split(".")[0] in ("jax", "tensorflow"):
-                    yield Site(module, node, kind, around, read, len(node.args.args))
+                    arity = len(function.args.args)
+                    yield Site(
+                        module, function, kind, around, read, arity, assigned=made
+                    )
+
+
+def _bare(maker: ast.expr) -> ast.expr:
+    return maker.func if isinstance(maker, ast.Call) else maker
 
 
 def read(r: Reading) -> None:
@@ -35,9 +44,7 @@ def read(r: Reading) -> None:
     skipped = int(bool(node.args.args and node.args.args[0].arg in ("self", "cls")))
     parameters, values, defaults = r.arguments(node, skipped)
     r.remember(values)
-    first = [r.scope.names["self"]] if "self" in r.scope.names and skipped else []
-    if skipped and not first:
-        raise CannotLift("python", "a method", node)
+    first = [Owner()] if skipped else []
     extra: dict[str, Any] = {}
     for parameter, default in zip(
         node.args.kwonlyargs, node.args.kw_defaults, strict=True

@@ -13,7 +13,7 @@ from gradspec.lift.conditions import Decisions, Key
 from gradspec.lift.expressions import STEPS
 from gradspec.lift.machine import Machine
 from gradspec.lift.project import Module, Project
-from gradspec.lift.reading import Lifted, Ranks, Reading, Site
+from gradspec.lift.reading import Lifted, Ranks, Reading, Site, is_call
 from gradspec.lift.values import CannotLift, Fork, IsBroken, words
 from gradspec.symbolic.limit import Effort
 
@@ -38,12 +38,13 @@ def sites_of(module: Module, project: Project) -> Iterator[Site]:
 
 
 def _definitions(tree: ast.Module) -> Iterator[tuple[ast.AST, tuple[ast.AST, ...]]]:
-    """Every class and function, with those around it."""
+    """Every class, function and call with a name, with the classes and functions
+    around it."""
     todo: list[tuple[ast.AST, tuple[ast.AST, ...]]] = [(tree, ())]
     while todo:
         node, around = todo.pop()
         is_scope = isinstance(node, ast.FunctionDef | ast.ClassDef)
-        if is_scope:
+        if is_scope or (isinstance(node, ast.Assign) and is_call(node.value)):
             yield node, around
         inner = (*around, node) if is_scope else around
         todo += [

@@ -40,6 +40,48 @@ _NUMERIC = frozenset(("float", "int"))
 _FLAGS = frozenset(("bool", "str"))
 
 
+@dataclass(frozen=True)
+class Assigned:
+    """`name = maker(function)`: what a decorator would have made of the function."""
+
+    node: ast.Assign
+    name: str
+    maker: ast.expr
+    """The call itself if ``maker`` is no call, for the sake of its keywords."""
+    function: ast.FunctionDef
+
+
+def is_call(value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and bool(value.args)
+
+
+def assigned(node: ast.AST, scope: ast.AST) -> Assigned | None:
+    """The name that is given to what a call makes of a function of this scope, or of a
+    `lambda`; None if the statement is another."""
+    match node:
+        case ast.Assign(
+            targets=[ast.Name(id=name)],
+            value=ast.Call(func=maker, args=[ast.Lambda() as made, *_]) as call,
+        ):
+            body: list[ast.stmt] = [ast.Return(made.body, lineno=made.lineno)]
+            function = ast.FunctionDef(
+                name, made.args, body, [], lineno=node.lineno, col_offset=0
+            )
+        case ast.Assign(
+            targets=[ast.Name(id=name)],
+            value=ast.Call(func=maker, args=[ast.Name(id=wanted), *_]) as call,
+        ):
+            every = (s for s in getattr(scope, "body", ()) if s.lineno < node.lineno)
+            known = [s for s in every if getattr(s, "name", "") == wanted]
+            if not known or not isinstance(known[-1], ast.FunctionDef):
+                return None
+            function = known[-1]
+        case _:
+            return None
+    whole = maker if isinstance(maker, ast.Call) else call
+    return Assigned(node, name, whole, function)
+
+
 @dataclass(frozen=True, eq=False)
 class Site:
     """A hand-written gradient: where it stands, what it is called, and the functions and
@@ -52,14 +94,15 @@ class Site:
     read: Callable[[Reading], None]
     arity: int
     more: Any = None
+    assigned: Assigned | None = None
 
     @property
     def name(self) -> str:
-        return self.node.name
+        return self.assigned.name if self.assigned else self.node.name
 
     @property
     def line(self) -> int:
-        return self.node.lineno
+        return self.assigned.node.lineno if self.assigned else self.node.lineno
 
 
 @dataclass(frozen=True)
@@ -207,13 +250,18 @@ class Reading:
         for node in self.site.around:
             if isinstance(node, ast.FunctionDef):
                 inner = Scope({}, scope, self.site.module)
-                made = (s for s in ast.walk(node) if isinstance(s, ast.FunctionDef))
-                for one in made:
+                inside = (s for s in ast.walk(node) if isinstance(s, ast.FunctionDef))
+                for one in inside:
                     if one is not node and one in _body(node):
                         inner.names[one.name] = Function(one, inner)
                 if node.args.args and node.args.args[0].arg == "self":
                     inner.names["self"] = Owner()
                 scope = inner
+        if self.site.assigned is not None:
+            if scope is self.site.module.scope:
+                scope = Scope({}, scope, self.site.module)
+            made = Function(self.site.assigned.function, scope)
+            scope.names[self.site.assigned.name] = made
         return scope
 
     def _attribute(self, name: str) -> Any:

@@ -24,6 +24,10 @@ STEPS = 1_000_000
 """Steps that all tests of one rule may take: nodes that are worked out at points, and
 characters of the forms that are tried."""
 
+PERHAPS = "perhaps on purpose"
+"""What is said of a gradient that is not 0 where the derivative is, of a function without
+a step or a branch."""
+
 _EXPLAINED = 1500  # characters of a rule in which an error is looked for
 
 _ROUNDED = 2e-6  # a difference that single precision does not see
@@ -255,10 +259,9 @@ class Judge:
         """The derivative is 0 wherever the gradient differs from it."""
         if not self.facts.has_steps:
             bent = self.facts.is_bent
-            told = "differs only where the derivative is 0" + (
-                "" if bent else ", perhaps"
-            )
-            return self._surrogate(f"{told} on purpose", form)
+            told = "on purpose" if bent else PERHAPS
+            reason = f"differs only where the derivative is 0, {told}"
+            return self._surrogate(reason, form)
         outputs, inputs = self.rule.outputs, self.rule.inputs
         elementwise = len(outputs) == 1 and not any(v.axes for v in (*outputs, *inputs))
         if elementwise and len(self.facts.stated) == 1:
