@@ -70,6 +70,8 @@ class Finding:
     detail: tuple[str, ...] = ()
     inputs: tuple[tuple[str, int, bool, str], ...] = ()
     """Of a refuted rule: names, numbers of axes, whether they are numbers, defaults."""
+    point: str = ""
+    """Of a refuted rule: the counterexample, as it is shown."""
 
     @property
     def is_finding(self) -> bool:
@@ -207,6 +209,7 @@ def _of_paths(paths: Paths, name: str, start: Finding) -> Finding:
         rule="\n".join(texts),
         detail=worst.detail,
         inputs=shown,
+        point=worst.point,
     )
 
 

@@ -52,6 +52,8 @@ class Judged:
     line: int | None = None
     detail: tuple[str, ...] = ()
     fix: str = ""
+    point: str = ""
+    """The place of the counterexample."""
 
 
 class Judge:
@@ -364,9 +366,8 @@ class Judge:
         detail = (
             f"wrong at {wrong} of {every} points, by up to {largest:.2g} of the value",
         )
-        return Judged(
-            "refuted", reason, form, line, (note, *detail) if note else detail, fix
-        )
+        lines = (note, *detail) if note else detail
+        return Judged("refuted", reason, form, line, lines, fix, shown.place)
 
     def _line_of(self, found: object) -> int | None:
         """The line of Python of the piece that is probably wrong."""

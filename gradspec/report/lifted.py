@@ -5,6 +5,7 @@ refutation with the framework's own check.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -211,7 +212,11 @@ def scripts(findings: Iterable[Finding]) -> Iterator[tuple[str, str]]:
 
 def _script(one: Finding) -> str:
     path = PurePosixPath(one.file)
-    args = [_argument(one.framework, *given) for given in one.inputs]
+    point = dict(_AT_POINT.findall(one.point))
+    args = [
+        _argument(one.framework, *given, point.get(given[0], ""))
+        for given in one.inputs
+    ]
     lines = [
         f"# {printable(one.name)}, {printable(one.file)}:{one.line}: {printable(one.reason)}",
         "import sys",
@@ -236,11 +241,20 @@ _CHECKS = {
 }
 
 
+_AT_POINT = re.compile(r"(\w+) = ([-+\d.e\[][-+\d.e\[\], ]*)(?=, \w+ = |$)")
+"""Names and values of a counterexample: numbers, or rows of them."""
+
+
 def _argument(
-    framework: str, name: str, axes: int, is_number: bool, default: str
+    framework: str, name: str, axes: int, is_number: bool, default: str, value: str
 ) -> str:
+    """The value at the counterexample; what plays no part in it is any other."""
     if is_number:
-        return default or "2.0"
+        return value or default or "2.0"
+    if value and framework == "torch":
+        return f"torch.tensor({value}, dtype=torch.float64, requires_grad=True)"
+    if value:
+        return f"np.array({value}, 'float32')"
     sizes = ", ".join(["3"] * max(axes, 1))
     if framework == "torch":
         return f"torch.randn({sizes}, dtype=torch.float64, requires_grad=True)"

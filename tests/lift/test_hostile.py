@@ -156,6 +156,8 @@ def test_files_are_written_to_the_folder_for_output_alone(tmp_path: Path) -> Non
     runner = CliRunner()
     plain = runner.invoke(cli, ["lift", f"{source}", "--repro"])
     assert plain.exit_code == 1 and "gradcheck(Gate.apply" in plain.output
+    point = re.search(r" at x = ([-.\d]+),", plain.output)
+    assert point and f"torch.tensor({point[1]}, dtype" in plain.output
     assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == ["a.py"]
     runner.invoke(cli, ["lift", f"{source}", "--repro", "--out", f"{out}"])
     names = sorted(p.name for p in out.rglob("*") if p.is_file())
