@@ -56,14 +56,9 @@ _COMPARISONS = {
     ast.Eq: "eq",
     ast.NotEq: "ne",
 }
-_CONTEXT = frozenset(
-    [
-        "save_for_backward",
-        "save_for_forward",
-        "mark_dirty",
-        "mark_non_differentiable",
-        "set_materialize_grads",
-    ]
+_CONTEXT = words(
+    "save_for_backward save_for_forward mark_dirty mark_non_differentiable"
+    " set_materialize_grads"
 )
 
 

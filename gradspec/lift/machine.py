@@ -347,22 +347,8 @@ _INFINITE = ("inf", "infinity")
 _STATE = {"is_available": True, "is_initialized": False, "is_enabled": False}
 _WITH_AXES = frozenset(
     operations.OPERATIONS[name]
-    for name in [
-        "sum",
-        "mean",
-        "prod",
-        "logsumexp",
-        "amax",
-        "amin",
-        "max",
-        "min",
-        "var",
-        "std",
-        "norm",
-        "softmax",
-        "log_softmax",
-        "unsqueeze",
-        "squeeze",
-        "size",
-    ]
+    for name in words(
+        "sum mean prod logsumexp amax amin max min var std norm softmax log_softmax"
+        " unsqueeze squeeze size"
+    )
 )
