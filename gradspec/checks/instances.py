@@ -146,11 +146,15 @@ class Instances:
         for gaps in gaps_of(self._rule):
             met, unreached_from = gaps.first_met(self._rule)
             usual = (*self.small, *self.larger, *made)
-            seen = set().union(*(gaps.orders(o.sizes, o.integers) for o in usual))
+            seen = set().union(
+                *(gaps.orders(o.written, o.sizes, o.integers) for o in usual)
+            )
             for order, choices in reversed(met.items()):
                 for given in choices:
                     some = self._instances_at(given) if order not in seen else ()
-                    seen.update(*(gaps.orders(o.sizes, o.integers) for o in some))
+                    seen.update(
+                        *(gaps.orders(o.written, o.sizes, o.integers) for o in some)
+                    )
                     made += some
             missed = (choices[0] for order, choices in met.items() if order not in seen)
             unreached = unreached or next(missed, unreached_from)

@@ -21,7 +21,7 @@ from gradspec.ir.recurrence import recurrences
 from gradspec.ir.rule import Rule
 from gradspec.ir.tidy import fold
 from gradspec.ir.unroll import Sizes, index_inputs, is_assumed_away
-from gradspec.ir.walk import nodes, transform
+from gradspec.ir.walk import names, nodes, transform
 from gradspec.symbolic.breaks import STEPS, borders_of
 from gradspec.symbolic.enclose import Program, program
 from gradspec.symbolic.signs import sign_of
@@ -58,15 +58,30 @@ class Gaps:
         self.dimensions = len(self.axes) + len(self.env)
         self._every = min(int(_EVERY ** (1 / max(self.dimensions, 1))), _LARGEST)
 
-    def orders(self, sizes: Sizes, integers: Mapping[str, Nested]) -> frozenset[Order]:
-        """The orders at some sizes, for indices that may matter, and given integers."""
+    def orders(
+        self, rule: Rule, sizes: Sizes, integers: Mapping[str, Nested]
+    ) -> frozenset[Order]:
+        """The orders at some sizes, for indices that may matter, and given integers;
+        those that are assumed away are left out."""
         given = {f"size of {axis}": sizes[axis] for axis in self.axes}
         inputs = ((name, name.partition("[")[0]) for name in self.env)
         pools = [
             _flat(integers[stem]) if stem in integers else self._pool(name, sizes)
             for name, stem in inputs
         ]
-        points = (dict(zip(self.env, p, strict=True)) for p in product(*pools))
+        every = (dict(zip(self.env, p, strict=True)) for p in product(*pools))
+        assumed = {n for a in rule.assumes for n in names(a.condition)}
+        statics = tuple(name for name in self.env if name in assumed)
+        is_away = lru_cache(None)(
+            lambda *chosen: is_assumed_away(
+                rule, sizes, dict(zip(statics, chosen, strict=True))
+            )
+        )
+        points = (
+            point
+            for point in every
+            if not statics or not is_away(*(point[name] for name in statics))
+        )
         if self.bounds:
             by = Expansion({}, sizes, {}, PLAIN)
             each = (tuple(by.expand(g, point) for g in self.gaps) for point in points)
@@ -109,7 +124,7 @@ class Gaps:
                 left -= terms * prod(len(self._pool(name, sizes)) for name in self.env)
                 if left < 0:
                     return found, sizes
-                for order in self.orders(sizes, {}):
+                for order in self.orders(rule, sizes, {}):
                     choices = found.setdefault(order, [])
                     choices += [sizes][: len(choices) < _CHOICES]
         return found, None

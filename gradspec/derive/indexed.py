@@ -497,7 +497,7 @@ def _transpose(rule: Rule) -> Rule:
             role=Role.OUTPUT if let.name in outer else Role.LOCAL,
             value=_close(let, outer, taken),
         )
-        for let in in_order((*rule.backward_locals, *rule.backward))
+        for let in in_order((*rule.backward_locals, *rule.backward), rule.assumes)
     ]
     upstream = [
         Input(o.cotangent, Kind.FLOAT, o.shape)
@@ -515,6 +515,7 @@ def _transpose(rule: Rule) -> Rule:
             if i.cotangent in outer
         ),
         definitions=tuple(turned),
+        assumes=rule.assumes,
     )
 
 
@@ -534,7 +535,7 @@ def _constants(rule: Rule) -> Iterator[Input]:
 
 
 def in_order(
-    lets: tuple[Definition, ...], assumes: tuple[Assume, ...] = ()
+    lets: tuple[Definition, ...], assumes: tuple[Assume, ...]
 ) -> tuple[Definition, ...]:
     """The values in order, each after those that it uses, those of a recurrence
     together."""

@@ -323,7 +323,7 @@ def matchings(rule: Rule) -> tuple[Mapping[str, str], ...]:
         tuple(zip(states, some, strict=True))
         for count in range(len(theirs), 0, -1)
         for some in combinations(theirs, count)
-        if not _left(theirs, some)
+        if not _left(rule, theirs, some)
         for states in permutations(own, count)
         if all(s.axes == o.axes for s, o in zip(states, some, strict=True))
     )
@@ -337,10 +337,13 @@ def matchings(rule: Rule) -> tuple[Mapping[str, str], ...]:
     return (*found, {})
 
 
-def _left(theirs: tuple[Definition, ...], some: tuple[Definition, ...]) -> bool:
+def _left(
+    rule: Rule, theirs: tuple[Definition, ...], some: tuple[Definition, ...]
+) -> bool:
     """True if the values without some of them are recurrences still."""
     others = tuple(let for let in theirs if let not in some)
-    return any(isinstance(part, Recurrence) for part in components(others))
+    parts = components(others, rule.assumes)
+    return any(isinstance(part, Recurrence) for part in parts)
 
 
 def authors_states(rule: Rule) -> tuple[Definition, ...]:
@@ -407,7 +410,7 @@ def _with_adjoints(
         for n, e in adjoint(rule).states.items()
         if n not in matched
     )
-    parts = components(others)
+    parts = components(others, rule.assumes)
     values = {
         p.name: Value(p.name, p.indices, p.axes, p.value)
         for p in parts

@@ -82,7 +82,7 @@ def recurrences(rule: Rule, lets: tuple[Definition, ...]) -> tuple[Recurrence, .
 
 @memo(64)
 def components(
-    lets: tuple[Definition, ...], assumes: tuple[Assume, ...] = ()
+    lets: tuple[Definition, ...], assumes: tuple[Assume, ...]
 ) -> tuple[Definition | Recurrence, ...]:
     """The values, those that need one another as one, each after what it uses. Raises
     :class:`NotEarlier`."""

@@ -387,6 +387,8 @@ def unrolled_at(
     made: list[Unrolled] = []
     gaps: list[Gap] = []
     for integers in _fillings(rule, sizes):
+        if is_assumed_away(rule, sizes, integers):
+            continue  # a step by such an integer need not be one to an earlier place
         try:
             one = unroll(rule, sizes, integers)
         except OutOfRange as fault:
@@ -402,12 +404,18 @@ def is_too_large(rule: Rule) -> bool:
     return count(rule, dict.fromkeys(axis_names(rule), 1)) > MOST_ELEMENTS
 
 
-def is_assumed_away(rule: Rule, sizes: Sizes) -> bool:
-    """True if an assumption about sizes alone (``n > 1``) does not hold."""
+def is_assumed_away(
+    rule: Rule, sizes: Sizes, integers: Mapping[str, Nested] | None = None
+) -> bool:
+    """True if an assumption about sizes (``n > 1``) and given integers alone does not
+    hold."""
 
     def visit(node: Expr) -> Expr:
         if isinstance(node, Size) and node.axis in sizes:
             return const(sizes[node.axis])
+        if isinstance(node, Ref) and integers and not node.indices:
+            value = integers.get(node.name)
+            return const(value) if isinstance(value, int) else node
         return fold(node)
 
     plain = (a.condition for a in rule.assumes if not a.indices)

@@ -92,6 +92,15 @@ rule discounted(r[..., n], gamma) -> g[..., n]:
     dgamma = sum(u[t] * g[t + 1] for t if t < n - 1)
 """
 
+STRIDED = """
+rule strided(x[n], a, k: static int) -> y[n]:
+    assume k > 0
+    y[t] = x[t] + (a * y[t - k] if t >= k else 0)
+    g[t] = dy[t] + (a * g[t + k] if t + k < n else 0)
+    dx[t] = g[t]
+    da = sum(g[t] * y[t - k] for t if t >= k)
+"""
+
 RIGHT: tuple[str, ...] = (
     LINEAR,
     SELECTIVE,
@@ -133,5 +142,8 @@ WRONG: tuple[tuple[str, str, str, str], ...] = (
     (GATED, "q[t + 1, k] * f[t + 1, k]", "q[t + 1, k] * f[t, k]", "x"),
     (GATED, "dx[t, k] = q[t, k] + r[t, k]", "dx[t, k] = q[t, k]", "x"),
     (BACKWARDS, "gamma * u[t - 1] if t > 0", "gamma * u[t - 1] if t > 1", "r"),
+    (STRIDED, "(a * g[t + k] if t + k < n", "(a * g[t + 1] if t + 1 < n", "x"),
+    (STRIDED, "for t if t >= k", "for t if t > k", "a"),
+    (STRIDED, "dx[t] = g[t]", "dx[t] = g[t] if k < 3 else 0", "x"),
     (BACKWARDS, "u[t] * g[t + 1] for t", "u[t + 1] * g[t + 1] for t", "gamma"),
 )

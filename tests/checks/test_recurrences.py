@@ -8,7 +8,7 @@ import pytest
 
 from gradspec.checks.check import check
 from gradspec.ir.rule import Rule, Status
-from tests.checks.recurrences import BACKWARDS, LINEAR, RIGHT, WRONG
+from tests.checks.recurrences import BACKWARDS, LINEAR, RIGHT, STRIDED, WRONG
 from tests.checks.written import written
 
 
@@ -76,6 +76,15 @@ def test_a_gradient_without_an_adjoint_agrees() -> None:
     assert _verdicts(written(text))["x"] == (Status.AGREES, "sizes 1 to 3")
     wrong = text.replace("t >= i", "t > i")
     assert _verdicts(written(wrong))["x"][0] is Status.REFUTED
+
+
+def test_a_step_that_varies_agrees_where_it_is_assumed_to_be_one() -> None:
+    outcome = check(written(STRIDED), 10.0)
+    assert outcome.value is not None and not outcome.diagnostics
+    assert {v.status for v in outcome.value.verdicts if v.input != "k"} <= {
+        Status.PROVED,
+        Status.AGREES,
+    }
 
 
 def test_a_surrogate_in_a_step() -> None:

@@ -56,6 +56,7 @@ from gradspec.ir.expr import (
     apply,
     show,
 )
+from gradspec.ir.recurrence import NotEarlier
 from gradspec.ir.rule import Kind
 from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.unroll import axis_names
@@ -611,7 +612,7 @@ def _guesses(scene: Scene) -> tuple[Guess, ...]:
             if first is not None:
                 more = islice(guesses, _MORE) if first.new is not None else ()
                 return (first, *more)
-        except OutOfRange:  # what it looks at does not exist at every element
+        except (OutOfRange, NotEarlier):  # what it looks at does not exist everywhere
             continue
     return ()
 
