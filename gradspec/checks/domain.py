@@ -15,7 +15,7 @@ from gradspec.diagnostics import Diagnostic, error, warning
 from gradspec.ir.expr import Apply, Const, Expr, Ref, show
 from gradspec.ir.rule import Kind, Rule
 from gradspec.ir.tidy import tidy
-from gradspec.ir.unroll import partial
+from gradspec.ir.unroll import is_beyond, partial
 from gradspec.ir.walk import children, expand, names, nodes, substitute
 from gradspec.primitives.lookup import formula, primitive
 from gradspec.symbolic.compare import point_text
@@ -99,7 +99,8 @@ def missing_elements(rule: Rule) -> Iterator[Diagnostic]:
     found = partial(rule)
     for gap in instances(rule).gaps if found else ():
         element = gap.fault.through
-        if element is not None and stem(element.name) in found:
+        is_told = element is not None and not is_beyond(rule, gap)
+        if element is not None and is_told and stem(element.name) in found:
             where = ", ".join(f"{axis} = {size}" for axis, size in gap.sizes.items())
             local = stem(element.name)
             yield error(

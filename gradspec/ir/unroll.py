@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import combinations, product
+from itertools import chain, combinations, product
 from math import prod
 from typing import TypeAlias, TypeVar
 
@@ -399,6 +399,14 @@ def unrolled_at(
     return tuple(made), tuple(gaps)
 
 
+def is_beyond(rule: Rule, gap: Gap) -> bool:
+    """True if a shift leaves the axis at a gap, which may not be what it is for."""
+    return any(
+        (gap.integers[variable.name],) in _beyond(variable, size)
+        for variable, size, _ in _pointing(rule, gap.sizes)
+    )
+
+
 def is_too_large(rule: Rule) -> bool:
     """True if fixed sizes give too many elements even if every named axis has one."""
     return count(rule, dict.fromkeys(axis_names(rule), 1)) > MOST_ELEMENTS
@@ -486,18 +494,24 @@ def _number(rule: Rule, sizes: Sizes) -> int:
 
 
 def _fillings(rule: Rule, sizes: Sizes) -> Iterator[Mapping[str, Nested]]:
-    """Values for the index inputs: all of them if they are few."""
+    """Values for the index inputs: all of them if they are few. One shift at a time
+    leaves its axis, too."""
     pointing = _pointing(rule, sizes)
     few = _number(rule, sizes) <= _FILLINGS
-    pools = []
+    pools: list[list[tuple[int, ...]]] = []
+    beyond: list[list[tuple[int, ...]]] = []
     for variable, size, number in pointing:
+        beyond.append(_beyond(variable, size))
         if variable.kind.is_static:
             pools.append(_static(variable, size))
         elif few:
             pools.append(list(product(range(size), repeat=number)))
         else:
             pools.append(_some(size, number))
-    together = product(*pools) if few else zip(*pools, strict=False)
+    join = product if few else zip
+    usual = tuple(join(*pools))
+    outer = (join(*pools[:k], one, *pools[k + 1 :]) for k, one in enumerate(beyond))
+    together = (*usual[:1], *chain.from_iterable(outer), *usual[1:])
     for chosen in together:
         yield {
             v.name: _nest(values, [extent(a, sizes) for a in v.shape.axes])
@@ -524,6 +538,12 @@ def _static(variable: Input, size: int) -> list[tuple[int, ...]]:
     if variable.default is not None:
         return [(int(variable.default),)]
     return [(value,) for value in range(size)]
+
+
+def _beyond(variable: Input, size: int) -> list[tuple[int, ...]]:
+    """Values of a shift that leave the axis, if the author does not give his own."""
+    is_free = variable.kind.is_static and variable.default is None
+    return [(size,), (size + 1,), (-1,)] if is_free else []
 
 
 def _some(size: int, number: int) -> list[tuple[int, ...]]:

@@ -145,5 +145,6 @@ WRONG: tuple[tuple[str, str, str, str], ...] = (
     (STRIDED, "(a * g[t + k] if t + k < n", "(a * g[t + 1] if t + 1 < n", "x"),
     (STRIDED, "for t if t >= k", "for t if t > k", "a"),
     (STRIDED, "dx[t] = g[t]", "dx[t] = g[t] if k < 3 else 0", "x"),
+    (STRIDED, "dx[t] = g[t]", "dx[t] = g[t] if k <= n else 0", "x"),
     (BACKWARDS, "u[t] * g[t + 1] for t", "u[t + 1] * g[t + 1] for t", "gamma"),
 )

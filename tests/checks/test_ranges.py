@@ -32,6 +32,11 @@ rule sampled(x[..., n], m: static int) -> y[..., m]:
     y[i] = sum(x[j] * exp(-(j - u[i])**2) for j)
     dx[j] = {}
 """
+SHIFT = """
+rule shift(x[n], k: static int) -> y[n]:
+    y[t] = x[t + k] if t + k < n and t + k >= 0 else 2 * x[t]
+    dx[t] = (dy[t - k] if t - k >= 0 and t - k < n else 0) + {}
+"""
 PROVED = [
     POOL.format("sum(dy[i] for i if s * i <= l and l < s * i + k) / k"),
     FIRST.format("dy if i < k else 0"),
@@ -48,6 +53,8 @@ REFUTED = [
     FIRST.format("dy if i <= k else 0"),
     SUMS.format("2 * x[l] * sum(dy[l - j] for j in m if j <= l and l - j < m)"),
     SUMS.format("2 * sum(dy[l - j] for j in k if j <= l and l - j < m)"),
+    SHIFT.format("(2 * dy[t] if t + k >= n else 0)"),
+    SHIFT.format("(2 * dy[t] if k < n and (t + k >= n or t + k < 0) else 0)"),
     SAMPLED.format("sum(dy[i] * exp(-(j - u[i])**2) for i if i < n)"),
     SAMPLED.format("sum(dy[i] * exp(-(j + u[i])**2) for i)"),
 ]
@@ -64,6 +71,11 @@ def test_proved_at_every_size(text: str) -> None:
 @pytest.mark.parametrize("text", REFUTED)
 def test_refuted(text: str) -> None:
     assert "GS401" in codes(text)
+
+
+def test_a_shift_may_leave_its_axis() -> None:
+    right = SHIFT.format("(2 * dy[t] if t + k >= n or t + k < 0 else 0)")
+    assert status(right) is Status.AGREES
 
 
 def test_an_index_that_the_author_compares_needs_no_range() -> None:
