@@ -380,7 +380,7 @@ def unrolled_at(
     """The rule at one combination, for each value of the index inputs, and the gaps."""
     if not rule.has_axes:
         return (Unrolled(rule, {}),), ()
-    if count(rule, sizes) > MOST_ELEMENTS or work(rule, sizes) > _WORK:
+    if _is_beyond_reach(rule, sizes):
         return (), ()
     if is_assumed_away(rule, sizes):
         return (), ()
@@ -408,8 +408,16 @@ def is_beyond(rule: Rule, gap: Gap) -> bool:
 
 
 def is_too_large(rule: Rule) -> bool:
-    """True if fixed sizes give too many elements even if every named axis has one."""
-    return count(rule, dict.fromkeys(axis_names(rule), 1)) > MOST_ELEMENTS
+    """True if fixed sizes and ranges give too many elements, or too much work, even if
+    every named axis has one."""
+    sizes = dict.fromkeys(axis_names(rule), 1)
+    return _is_beyond_reach(rule, sizes)
+
+
+def _is_beyond_reach(rule: Rule, sizes: Sizes) -> bool:
+    return count(rule, sizes) > MOST_ELEMENTS or (
+        rule.has_axes and work(rule, sizes) > _WORK
+    )
 
 
 def is_assumed_away(

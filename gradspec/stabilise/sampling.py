@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from gradspec.ir import unroll
 from gradspec.ir.elements import EVALUATED, Expansion, OutOfRange
 from gradspec.ir.expr import Apply, Expr, Ref
 from gradspec.ir.products import conjuncts
@@ -427,6 +428,7 @@ def _is_slow(node: Expr) -> bool:
 
 _BESIDE = 12  # points beside which inputs coincide
 _SIZES = (3, 1)
+_VISITED = 50_000  # nodes beyond which unrolling takes more than seconds
 _LARGEST = 7
 _MOST = 24
 """The largest number of elements of inputs and outputs; beyond it every axis but the
@@ -505,6 +507,8 @@ def coincident_samples(rule: Rule) -> Iterator[Sample]:
 def _sample(rule: Rule, size: int) -> Sample | None:
     for length in range(size, _LARGEST):
         sizes = _short(rule, dict.fromkeys(axis_names(rule), length))
+        if unroll.work(rule, sizes) > _VISITED:
+            return None
         integers = _integers(rule, sizes)
         exact = expansion(rule, sizes, integers)
         try:

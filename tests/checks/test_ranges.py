@@ -78,6 +78,18 @@ def test_a_shift_may_leave_its_axis() -> None:
     assert status(right) is Status.AGREES
 
 
+LONG = """
+rule long(x[n]) -> y[n]:
+    y[i] = sum(exp(x[i] * j) for j in 9000)
+    dx[i] = dy[i] * sum({} * exp(x[i] * j) for j in 9000)
+"""
+
+
+def test_a_range_that_is_too_long_to_look_at_is_proved_or_refused() -> None:
+    assert status(LONG.format("j")) is Status.PROVED
+    assert codes(LONG.format("(j + 1)")) == ("GS421",)
+
+
 def test_an_index_that_the_author_compares_needs_no_range() -> None:
     assert status(POOL.format("sum(dy[i] for i, j in k if s * i + j == l) / k")) in (
         Status.PROVED,
