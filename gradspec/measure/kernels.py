@@ -194,7 +194,7 @@ def _differences(
             continue
         wrong = ~_are_near(got, true)
         if wrong.any():
-            at = tuple(int(k[0]) for k in np.nonzero(wrong))
+            at = tuple(map(int, np.argwhere(wrong)[0]))
             here = f"{name}[{', '.join(map(str, at))}]" if at else name
             told = f"gives {got[at]:.7g} for {here} at {call.where}, where the {what} is {true[at]:.7g}"
             cause = _cause(rule, kernel, computed, name, got, true)
@@ -284,7 +284,8 @@ def _change(rule: Rule, kernel: Kernel, computed: Any, name: str) -> str:
     entry = None if whole is None else whole.values.get(name)
     if whole is None or entry is None:
         return ""
-    written = whole.redefine(replace(entry, origin=Origin.WRITTEN))
+    texts = (entry, *whole.backward_locals)  # it may use adjoint states
+    written = whole.redefine(*(replace(one, origin=Origin.WRITTEN) for one in texts))
     points: dict[Instance, tuple[Point, ...]] = {}
     held: dict[tuple[int, int], Arrays] = {}
     for one in islice(instances(written).varied, _INSTANCES):

@@ -73,6 +73,26 @@ def test_an_error_in_a_kernel_is_found_and_named(right: str, folder: Path) -> No
     assert "my_kernels.flash" in told
 
 
+RUNNING = """\
+rule running(x[n], a) -> y[n]:
+    y[t] = x[t] + (a * y[t - 1] if t > 0 else 0)
+    extern (dx, da) = "own_kernels.backward(a, dy)" for numpy
+"""
+
+
+@pytest.mark.timeout(300)
+def test_an_error_in_a_kernel_of_a_recurrence_is_found(tmp_path: Path) -> None:
+    """Its derivative has an adjoint state, and that of a scalar no place."""
+    (tmp_path / "a.grad").write_text(RUNNING, "utf-8")
+    (tmp_path / "own_kernels.py").write_text(
+        "def backward(a, dy):\n    return dy * dy, a + 7\n", "utf-8"
+    )
+    code, told = _tested(tmp_path, "test", "a.grad", "--target", "numpy")
+    assert code == 1, told
+    for name in ("dx", "da"):
+        assert f"error[GS619]: {name} of running by own_kernels.backward" in told
+
+
 @pytest.mark.timeout(300)
 def test_an_audit_refuses_a_wrong_kernel(folder: Path) -> None:
     wrong = KERNELS.replace("ds @ k,", "-ds @ k,")
