@@ -37,7 +37,7 @@ def _rule(text: str) -> Rule:
         (
             "f(x[..., n]) -> y",
             "sum(1 / x[j + 1] for j if j + 1 < n)",
-            "sum(1 / (x[j + 1] if j + 1 < n else 1) for j if j + 1 < n)",
+            "sum(1 / (x[j + 1] if j + 1 < n else 1) for j in n if j + 1 < n)",
         ),
         (
             "f(x[..., n]) -> y",
