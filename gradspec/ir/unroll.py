@@ -549,9 +549,12 @@ def _static(variable: Input, size: int) -> list[tuple[int, ...]]:
 
 
 def _beyond(variable: Input, size: int) -> list[tuple[int, ...]]:
-    """Values of a shift that leave the axis, if the author does not give his own."""
-    is_free = variable.kind.is_static and variable.default is None
-    return [(size,), (size + 1,), (-1,)] if is_free else []
+    """Values of a shift that leave the axis; or another than the author's default."""
+    if not variable.kind.is_static:
+        return []
+    if variable.default is None:
+        return [(size,), (size + 1,), (-1,)]
+    return [(int(variable.default) + 1,)]
 
 
 def _some(size: int, number: int) -> list[tuple[int, ...]]:

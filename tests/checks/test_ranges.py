@@ -73,6 +73,14 @@ def test_refuted(text: str) -> None:
     assert "GS401" in codes(text)
 
 
+def test_a_shift_is_compared_beside_its_default() -> None:
+    text = SHIFT.replace("k: static int", "k: static int = 1")
+    right = "(2 * dy[t] if t + k >= n or t + k < 0 else 0)"
+    assert status(text.format(right)) is Status.AGREES
+    wrong = text.format(right).replace("dy[t - k] if t - k >= 0", "dy[t - 1] if t > 0")
+    assert status(wrong) is Status.REFUTED
+
+
 def test_a_shift_may_leave_its_axis() -> None:
     right = SHIFT.format("(2 * dy[t] if t + k >= n or t + k < 0 else 0)")
     assert status(right) is Status.AGREES
