@@ -127,6 +127,7 @@ LIBRARY = Library(
         "logsigmoid": F.logsigmoid,
         "softplus": F.softplus,
         "sinc": lambda x: torch.sinc(x / math.pi),
+        "polygamma": lambda n, x: torch.polygamma(int(n), x),
     },
     {
         "softplus": lambda x, beta: F.softplus(x, beta),
@@ -150,7 +151,6 @@ LIBRARY = Library(
         "power": torch.pow,
         "sinc": torch.sinc,
         "trigamma": lambda x: torch.polygamma(1, x),
-        "polygamma": lambda n, x: torch.polygamma(int(n), x),
         "entropy": torch.special.entr,
         "log1pexp": F.softplus,
     },
