@@ -503,7 +503,8 @@ def _number(rule: Rule, sizes: Sizes) -> int:
 
 def _fillings(rule: Rule, sizes: Sizes) -> Iterator[Mapping[str, Nested]]:
     """Values for the index inputs: all of them if they are few. One shift at a time
-    leaves its axis, too."""
+    leaves its axis, too, and those with defaults move together, so that what differs by
+    default still does."""
     pointing = _pointing(rule, sizes)
     few = _number(rule, sizes) <= _FILLINGS
     pools: list[list[tuple[int, ...]]] = []
@@ -519,7 +520,13 @@ def _fillings(rule: Rule, sizes: Sizes) -> Iterator[Mapping[str, Nested]]:
     join = product if few else zip
     usual = tuple(join(*pools))
     outer = (join(*pools[:k], one, *pools[k + 1 :]) for k, one in enumerate(beyond))
-    together = (*usual[:1], *chain.from_iterable(outer), *usual[1:])
+    is_given = [v.kind.is_static and v.default is not None for v, _, _ in pointing]
+    next_pools = (
+        _next(v, size) if given else pool
+        for (v, size, _), given, pool in zip(pointing, is_given, pools, strict=True)
+    )
+    moved = join(*next_pools) if any(is_given) else ()
+    together = (*usual[:1], *chain.from_iterable(outer), *moved, *usual[1:])
     for chosen in together:
         yield {
             v.name: _nest(values, [extent(a, sizes) for a in v.shape.axes])
@@ -549,12 +556,17 @@ def _static(variable: Input, size: int) -> list[tuple[int, ...]]:
 
 
 def _beyond(variable: Input, size: int) -> list[tuple[int, ...]]:
-    """Values of a shift that leave the axis; or another than the author's default."""
-    if not variable.kind.is_static:
+    """Values of a shift that leave the axis, if the author does not give his own."""
+    is_free = variable.kind.is_static and variable.default is None
+    return [(size,), (size + 1,), (-1,)] if is_free else []
+
+
+def _next(variable: Input, size: int) -> list[tuple[int, ...]]:
+    """The value after the author's own, if it fits."""
+    if not variable.kind.is_static or variable.default is None:
         return []
-    if variable.default is None:
-        return [(size,), (size + 1,), (-1,)]
-    return [(int(variable.default) + 1,)]
+    following = int(variable.default) + 1
+    return [(following,)] if following < size else []
 
 
 def _some(size: int, number: int) -> list[tuple[int, ...]]:
