@@ -106,6 +106,7 @@ def _ruleless(core: Any, **_: Any) -> Any:
 LIBRARY = Library(
     (jnp, special, nn, jax.lax),
     {
+        "polygamma": lambda n, x: special.polygamma(int(n), x),
         "logsigmoid": nn.log_sigmoid,
         "lgamma": special.gammaln,
         "sinc": lambda x: jnp.sinc(x / np.pi),
