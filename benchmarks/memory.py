@@ -49,7 +49,7 @@ PAGE = ROOT / "benchmarks" / "memory.md"
 TARGETS = ("torch", "tf", "jax", "numpy")
 ELEMENTS = 4096
 PEAK_ELEMENTS = 1 << 22
-"""Where torch, TensorFlow and NumPy go in blocks."""
+"""Elements, at which peaks are measured on torch, TensorFlow and NumPy."""
 BLOCKS = 4.0
 """Bytes an element of that many which the blocks at hand may take."""
 _WHOLE = {Kind.INT: np.int64, Kind.BOOL: np.bool_}
@@ -288,9 +288,8 @@ formula as written with the framework's differentiation, and of its own function
 are the most bytes an element allocated at once in forward and backward, outputs and
 gradients among them (torch: its profiler; TF: eager tensors alive; JAX: XLA's account of
 both passes compiled together; NumPy: `tracemalloc`). Those of torch, TF and NumPy are at
-4,194,304 elements, where evaluation goes in blocks; the blocks may add 4 bytes. (What XLA
-takes inside a block of TF's is no tensor: `python benchmarks/resident.py` compares the
-whole process's memory.)
+4,194,304 elements. (What XLA takes inside an operation of TF's is no tensor:
+`python benchmarks/resident.py` compares the whole process's memory.)
 
 {totals}
 """
