@@ -24,6 +24,7 @@ from gradspec.derive.scopes import (
     Value,
     inline_values,
     refresh,
+    rename_references,
     replace_indices,
     shorten_names,
 )
@@ -475,7 +476,7 @@ def indexed_tangents(rule: Rule) -> dict[str, Definition]:
         raise NotLinear
     moved = {f"d{_slot(i.name)}": f"{i.name}_dot" for i in rule.inputs}
     return {
-        o.name: replace(entry, value=_rename(entry.value, moved))
+        o.name: replace(entry, value=rename_references(entry.value, moved))
         for o in rule.outputs
         if (entry := found.get(o.cotangent))
     }
@@ -521,7 +522,7 @@ def _transpose(rule: Rule) -> Rule:
 
 def _close(let: Definition, outer: dict[str, str], taken: frozenset[_Place]) -> Expr:
     axes = dict(zip(let.indices, let.axes, strict=True))
-    return _with_points(_rename(expand(let.value), outer), axes, taken)
+    return _with_points(rename_references(expand(let.value), outer), axes, taken)
 
 
 def _constants(rule: Rule) -> Iterator[Input]:
@@ -544,15 +545,6 @@ def in_order(
         part.values if isinstance(part, Recurrence) else (part,) for part in parts
     )
     return tuple(let for group in groups for let in group)
-
-
-def _rename(expr: Expr, to: dict[str, str]) -> Expr:
-    def visit(node: Expr) -> Expr:
-        if isinstance(node, Ref) and node.name in to:
-            return Ref(to[node.name], node.indices)
-        return node
-
-    return transform(expr, visit)
 
 
 # --- positions that are there --------------------------------------------------------------

@@ -28,6 +28,7 @@ from gradspec.derive.scopes import (
     Value,
     inline_values,
     refresh,
+    rename_references,
     shorten_names,
 )
 from gradspec.ir.expr import Expr, Idx, Ref
@@ -116,17 +117,6 @@ def adjoint(rule: Rule) -> Adjoint:
     }
     states = {name: named.pop(name) for name in own if name in named}
     return Adjoint(named, states)
-
-
-def rename_references(expr: Expr, to: Mapping[str, str]) -> Expr:
-    """The expression with other names for what it refers to."""
-
-    def visit(node: Expr) -> Expr:
-        if isinstance(node, Ref) and node.name in to:
-            return Ref(to[node.name], node.indices)
-        return node
-
-    return transform(expr, visit)
 
 
 def adjoint_of(state: str) -> str:
@@ -246,7 +236,7 @@ def cut_open(rule: Complete) -> Complete:
 
 
 def names_in(rule: Rule) -> Mapping[str, str]:
-    """What the names of the rule that is cut open are called in the rule."""
+    """The names in the rule, by those in the rule that is cut open."""
     found = {adjoint_of(state): d.name for state, d in adjoint_states(rule).items()}
     for let in forward_states(rule):
         found |= {f"d{GIVEN}{let.name}": f"d{let.name}"}

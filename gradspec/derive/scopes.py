@@ -8,7 +8,7 @@ from itertools import count
 
 from gradspec.ir.expr import Apply, Bound, Expr, Idx, Key, Reduce, Ref, Size, const
 from gradspec.ir.tidy import fold
-from gradspec.ir.walk import children, nodes, with_children
+from gradspec.ir.walk import children, nodes, transform, with_children
 
 Axis = str | int
 
@@ -156,6 +156,17 @@ def _short(taken: frozenset[str]) -> Iterator[str]:
             name = f"{letter}{number or ''}"
             if name not in taken:
                 yield name
+
+
+def rename_references(expr: Expr, to: Mapping[str, str]) -> Expr:
+    """The expression with other names for what it refers to."""
+
+    def visit(node: Expr) -> Expr:
+        if isinstance(node, Ref) and node.name in to:
+            return Ref(to[node.name], node.indices)
+        return node
+
+    return transform(expr, visit)
 
 
 def unify(

@@ -106,7 +106,7 @@ class Output:
 
 
 class Role(Enum):
-    """What a definition defines."""
+    """The part that a defined value has in its rule."""
 
     LOCAL = "local"
     OUTPUT = "output"
@@ -119,7 +119,7 @@ class Role(Enum):
 
 
 class Origin(Enum):
-    """Where a definition comes from."""
+    """The source of a definition: its author, or differentiation."""
 
     WRITTEN = "written"
     """By the author; a cotangent must be the true vector-Jacobian product."""
@@ -305,7 +305,7 @@ class Rule(Signature):
 
     @property
     def values(self) -> dict[str, Definition]:
-        """What its names stand for: outputs, locals of both passes and cotangents."""
+        """The definitions by name: outputs, locals of both passes and cotangents."""
         every = (*self.forward, *self.backward_locals, *self.backward)
         return {d.name: d for d in every}
 

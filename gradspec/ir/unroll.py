@@ -240,15 +240,15 @@ class _Unrolling:
                 env = dict(zip(let.indices, index, strict=True))
                 yield (
                     let.name,
-                    self._at(let, index, self.expansion.expand(let.value, env)),
+                    self._element_at(let, index, self.expansion.expand(let.value, env)),
                 )
 
     def _each(self, one: Definition) -> Iterator[Definition]:
         """The definitions of its elements."""
         for index, value in self._values(one.value, one.indices, one.axes):
-            yield self._at(one, index, value)
+            yield self._element_at(one, index, value)
 
-    def _at(self, one: Definition, index: Index, value: Expr) -> Definition:
+    def _element_at(self, one: Definition, index: Index, value: Expr) -> Definition:
         name = element(one.name, index)
         return replace(one, name=name, value=value, indices=(), axes=())
 

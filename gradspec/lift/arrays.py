@@ -84,7 +84,7 @@ def choice(condition: Expr, then: Expr, other: Expr) -> Expr:
 
 
 class Arrays:
-    """What can be done with arrays. ``allows_square``: two axes of one input may be found
+    """The operations on arrays. ``allows_square``: two axes of one input may be found
     to have the same size."""
 
     def __init__(self, allows_square: bool = False) -> None:

@@ -23,7 +23,7 @@ from gradspec.lift.values import (
 )
 
 Key = tuple[str, str]
-"""Where a value comes from, and what it is compared with ("": its truth)."""
+"""The origin of a value, and the text of what it is compared with ("": its truth)."""
 
 
 class Decisions:

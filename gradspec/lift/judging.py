@@ -68,7 +68,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Survey:
-    """What comparing found: ``fault`` says why there was nothing to compare."""
+    """The result of comparing gradients: ``fault`` says why there was nothing to compare."""
 
     differences: tuple[Difference, ...] = ()
     compared: int = 0

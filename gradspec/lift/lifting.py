@@ -69,9 +69,9 @@ class Finding:
     rule: str = ""
     detail: tuple[str, ...] = ()
     inputs: tuple[tuple[str, int, bool, str], ...] = ()
-    """Of a refuted rule: names, numbers of axes, whether they are numbers, defaults."""
+    """The inputs of a refuted rule: name, number of axes, True for a number, default."""
     point: str = ""
-    """Of a refuted rule: the counterexample, as it is shown."""
+    """The counterexample of a refuted rule, as it is shown."""
 
     @property
     def is_finding(self) -> bool:

@@ -66,7 +66,7 @@ def _skipped_places(decorator: ast.expr, node: ast.FunctionDef) -> frozenset[int
 
 
 def _definition(node: ast.AST, name: str, scope: ast.AST) -> tuple[str, ast.AST] | None:
-    """What defines the derivative of a function, in the scope in which it stands."""
+    """The calls that define the derivative of a function, in the scope in which it stands."""
     found: tuple[str, ast.AST] | None = None
     todo: list[ast.AST] = list(getattr(scope, "body", ()))
     is_after = False

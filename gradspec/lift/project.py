@@ -173,7 +173,7 @@ class Project:
         self._called: dict[tuple[str, int, Path], Module | None] = {}
         self._asked: set[tuple[str, Path]] = set()
         self.effort = Effort(0)
-        """What may still be taken to read a site, or to find those of a file."""
+        """The steps that are left for reading a site, or for finding those of a file."""
 
     def module(self, file: File, text: bytes | None = None) -> Module:
         """The parsed file.
@@ -367,7 +367,7 @@ class Project:
         return found
 
     def resolve(self, node: ast.expr, scope: Scope, machine: Any) -> Any:
-        """What a name or a dotted name means; None if it is not known."""
+        """The object behind a name or a dotted name; None if it is not known."""
         if not isinstance(node, ast.Name | ast.Attribute):
             return None
         try:

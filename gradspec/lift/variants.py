@@ -27,7 +27,7 @@ _HAIR = Const(Fraction(1, 10**9))
 
 
 class Facts:
-    """What can be said of a lifted rule from its expressions alone."""
+    """Properties of a lifted rule that its expressions alone show."""
 
     def __init__(self, rule: Lifted) -> None:
         self.rule = rule

@@ -25,7 +25,7 @@ STEPS = 1_000_000
 characters of the forms that are tried."""
 
 PERHAPS = "perhaps on purpose"
-"""What is said of a gradient that is not 0 where the derivative is, of a function without
+"""The verdict on a gradient that is not 0 where the derivative is, of a function without
 a step or a branch."""
 
 _EXPLAINED = 1500  # characters of a rule in which an error is looked for
@@ -223,7 +223,7 @@ class Judge:
         return None
 
     def _with_properties(self, form: Form) -> Judged | None:
-        """What is known of arrays and no code says."""
+        """Facts about arrays that no code states."""
         for variable in self.rule.inputs:
             name = variable.name
             kinds = ["symmetric"] if name in self.rule.squares else []

@@ -102,7 +102,7 @@ def _array_of(target: str) -> Callable[[float], Any]:
 
 
 def faults(rules: Iterable[Rule]) -> Iterator[Diagnostic]:
-    """What is wrong with the foreign functions that the rules of a text call, and with
+    """Errors in the foreign functions that the rules of a text call, and with
     the derivatives that are given for them."""
     callers: dict[str, Rule] = {}
     for rule in rules:
@@ -187,7 +187,7 @@ def _slope(op: str, point: tuple[float, ...], position: int) -> tuple[float, flo
 
 
 def _place(op: str, caller: Rule) -> Span:
-    """Where a function is defined, or the rule that calls it."""
+    """The place at which a function is defined, or the rule that calls it."""
     text = caller.source.text
     found = re.search(rf"extern\s+def\s+({re.escape(spoken(op))})\b", text)
     return caller.name_span if found is None else Span(found.start(1), found.end(1))

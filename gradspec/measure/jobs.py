@@ -1,4 +1,4 @@
-"""What is asked of emitted modules in a framework: jobs, each done in a process of its own.
+"""Jobs that emitted modules are given in a framework, each done in a process of its own.
 
 A job has a kind, the name of the module of ``frameworks/`` that does it: ``trial``,
 ``conformance`` or ``audit``. It has modules by their paths, and of each the cases of
@@ -194,7 +194,7 @@ def cases(
 def kernel_faults(
     checked: Iterable[Judged], cases: Iterable[Case], options: Options
 ) -> Iterator[Diagnostic]:
-    """What is wrong with the kernels of the rules on the targets of the options;
+    """Errors in the kernels of the rules on the targets of the options;
     ``cases`` are their trials, if these are made."""
     by_name = {case["rule"]: case for case in cases}
     for judged in checked:

@@ -57,7 +57,7 @@ Arrays = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a rule is called with, and what is to come out, in arrays of float64."""
+    """The arguments and the expected results of a call, in arrays of float64."""
 
     statics: Mapping[str, float | int]
     given: Arrays
@@ -210,7 +210,7 @@ def _are_near(got: Any, true: Any) -> Any:
 
 
 def _made(rule: Rule, kernel: Kernel, computed: Any, call: Call) -> Arrays | str:
-    """What the kernel computes, by name; or how it fails."""
+    """The results of the kernel by name, or its failure."""
     kinds = {i.name: i.kind for i in rule.tensor_inputs}
     values: Arrays = dict(call.statics)
     for name, array in {**call.expected, **call.given}.items():
@@ -261,7 +261,7 @@ def _pattern(wrong: Any) -> str:
 def _cause(
     rule: Rule, kernel: Kernel, computed: Any, name: str, got: Any, true: Any
 ) -> str:
-    """What it is in the place of what it should be; empty if that is not known."""
+    """The formula that it computes in the place of the right one; empty if not known."""
     smallest = RELATIVE * np.abs(true).max() if true.size else 0.0
     some = np.abs(true) > smallest
     ratios = got[some] / true[some]
@@ -291,7 +291,7 @@ def _change(rule: Rule, kernel: Kernel, computed: Any, name: str) -> str:
     for one in islice(instances(written).varied, _INSTANCES):
         points[one] = one.points[:_POINTS]
         for number, point in enumerate(points[one]):
-            made = _made(rule, kernel, computed, _at(rule, one, point))
+            made = _made(rule, kernel, computed, _call_at(rule, one, point))
             if isinstance(made, str):
                 return ""
             held[id(one), number] = made
@@ -305,7 +305,7 @@ def _change(rule: Rule, kernel: Kernel, computed: Any, name: str) -> str:
         return ""
 
 
-def _at(rule: Rule, one: Instance, point: Point) -> Call:
+def _call_at(rule: Rule, one: Instance, point: Point) -> Call:
     """The call at one point of an instance."""
     numbers: dict[str, Any] = {
         **point,

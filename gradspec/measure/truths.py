@@ -166,17 +166,17 @@ class _Line:
 
     def places(self, asked: tuple[Quantity, ...]) -> Iterator[dict[str, Any]]:
         """Rows beside zeros and ends, inside the assumptions."""
-        inside = [v for v in self.grid.tolist() if self.holds(self._at(v))]
+        inside = [v for v in self.grid.tolist() if self.holds(self._point_at(v))]
         if not inside:
             return
         ordinal = {int(n) for q in asked for n in self._zeros(q, inside)}
         ordinal |= set(self._ends(inside))
         for place in sorted(ordinal):
             for value in beside(place, self.dtype).tolist():
-                if self.holds(self._at(value)):
-                    yield self._at(value)
+                if self.holds(self._point_at(value)):
+                    yield self._point_at(value)
 
-    def _at(self, value: float) -> dict[str, Any]:
+    def _point_at(self, value: float) -> dict[str, Any]:
         return {**self.base, self.name: value}
 
     def _zeros(self, quantity: Quantity, inside: list[float]) -> Iterator[int]:
@@ -193,19 +193,19 @@ class _Line:
             yield low
 
     def _sign(self, compiled: Program, value: float) -> int:
-        high, _ = pair(compiled, self._at(value), FORMATS[self.dtype])
+        high, _ = pair(compiled, self._point_at(value), FORMATS[self.dtype])
         return 0 if np.isnan(high) else int(np.sign(high))
 
     def _ends(self, inside: list[float]) -> Iterator[int]:
         """Domain ends between the outermost point inside and the largest number."""
         top = largest(self.dtype)
         for last, far in ((inside[-1], top), (inside[0], -top)):
-            if self.holds(self._at(far)):
+            if self.holds(self._point_at(far)):
                 continue
             good, bad = (int(n) for n in ordinals([last, far], self.dtype))
             while abs(good - bad) > 1:
                 middle = (good + bad) // 2
-                if self.holds(self._at(float(numbers(middle, self.dtype)))):
+                if self.holds(self._point_at(float(numbers(middle, self.dtype)))):
                     good = middle
                 else:
                     bad = middle

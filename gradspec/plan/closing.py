@@ -173,7 +173,7 @@ class _Closing:
             if let.name in outputs:
                 value = self._output(outputs[let.name], value)
             found[let.name] = value.expr
-            self.view[let.name] = _of(let, value, self.view)
+            self.view[let.name] = _known_of(let, value, self.view)
         return found
 
     def _output(self, output: Output, value: Value) -> Value:
@@ -228,7 +228,7 @@ class _Closing:
                 continue
             value = self._cotangent(let, parts, view)
             found[let.name] = as_float(value.expr, self.types)
-            view[let.name] = _of(let, value, view)
+            view[let.name] = _known_of(let, value, view)
         return found
 
     def _run(
@@ -323,7 +323,7 @@ class _Closing:
         else:
             value = self._array(part.value, part.indices, part.axes, view)
             found = {part.name: as_float(value.expr, self.types)}
-            view[part.name] = _of(part, value, view)
+            view[part.name] = _known_of(part, value, view)
         for name, expr in found.items():
             view[name] = replace(view[name], expr=expr)
 
@@ -387,7 +387,7 @@ def _known_input(name: str, shape: Shape) -> Known:
     return Known(Name(name), tuple(map(size_of, shape.axes)), shape.batch)
 
 
-def _of(let: Definition, value: Value, view: Mapping[str, Known]) -> Known:
+def _known_of(let: Definition, value: Value, view: Mapping[str, Known]) -> Known:
     sizes = tuple(map(size_of, let.axes))
     needed = sizes_needed(expand(let.value), view)
     return Known(Name(let.name), sizes, value.batched, undefined_at=needed)

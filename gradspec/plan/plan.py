@@ -191,7 +191,7 @@ class RulePlan(Signature):
     """Outputs and cotangents that are computed in float64 and rounded."""
 
     kernels: tuple[Kernel, ...] = ()
-    """Of all targets."""
+    """The kernels that compute values or gradients, of all targets."""
 
     @property
     def names(self) -> tuple[str, ...]:

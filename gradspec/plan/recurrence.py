@@ -184,7 +184,7 @@ def _loop(
     if not step.slices:
         step.time(values[0])
     batched = any(value.batched for value, _ in step.slices.values())
-    inner = {**view, **step.known(batched)}
+    inner = {**view, **step.known_names(batched)}
     made = []
     for d, expr in zip(values, steps, strict=True):
         indices, axes = _without(d.indices, at[d.name]), _without(d.axes, at[d.name])
@@ -314,8 +314,8 @@ class _Step:
         """A state at the place itself."""
         return f"_now[{[d.name for d in self.values].index(name)}]"
 
-    def known(self, batched: bool) -> dict[str, Known]:
-        """What the names of a place stand for."""
+    def known_names(self, batched: bool) -> dict[str, Known]:
+        """The arrays that the names stand for at one place."""
         found = {
             name: Known(arrays.Name(name), self.sizes[name], value.batched)
             for name, (value, _) in self.slices.items()
@@ -367,7 +367,7 @@ class _Step:
         return Ref(self.before.setdefault((node.name, int(lag)), new), others)
 
     def _piece(self, node: Expr, of: Definition, axes: Mapping[str, Axis]) -> Expr:
-        """What is known of all places before the loop, as a slice of an array."""
+        """A slice, at the place, of what was computed for all places before the loop."""
         if node not in self.pieces:
             time = of.indices[self.at[of.name]]
             others = tuple(index for index in node.free if index != time)

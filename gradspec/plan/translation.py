@@ -7,7 +7,6 @@ for. The same array serves a value under any names of its indices, so that ``e[i
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -202,16 +201,16 @@ class Translation:
                 case ir.Reduce(op=op, bounds=bounds, body=body) if op in ir.EXTREMA:
                     found = unify(body, side, frozenset(b.index for b in bounds))
                     if found is not None and not isinstance(side, ir.Ref):
-                        values[n] = self._placed(self._done[body], found)
+                        values[n] = self._value_at(self._done[body], found)
         return values
 
-    def _placed(self, value: Value, at: Mapping[str, ir.Expr]) -> Value:
+    def _value_at(self, value: Value, at: Mapping[str, ir.Expr]) -> Value:
         """A value with expressions in the places of some of its indices."""
+        if at.keys().isdisjoint(value.axes):
+            return value
         places = [at.get(axis, ir.Idx(axis)) for axis in value.axes]
         positions = tuple(Position(place, self.integer(place)) for place in places)
         sizes = tuple(self.sizes[axis] for axis in value.axes)
-        if all(map(operator.eq, places, map(ir.Idx, value.axes))):
-            return value
         return index_array(
             value.expr, value.batched, positions, self.sizes, sizes, True
         )

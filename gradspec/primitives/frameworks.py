@@ -35,7 +35,7 @@ _MODULES = {
     "tf": "tensorflow",
     "special": "jax.scipy.special",
 }
-"""What the names in the spellings of targets mean."""
+"""The modules behind the names in the spellings of targets."""
 
 _FORMULAS = """
 arcsin asin | x | asin(x)
@@ -119,7 +119,7 @@ _SEVERAL = frozenset(("max", "min", CLIP))
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a function of numbers computes; parameters without a default are required."""
+    """The formula that a function of numbers computes; parameters without a default are required."""
 
     parameters: tuple[str, ...]
     defaults: Mapping[str, Fraction]
@@ -170,8 +170,8 @@ def _of_formulas() -> Iterator[tuple[str, Meaning]]:
 
 
 def meaning_of(name: str) -> Meaning | None:
-    """What a function of a framework computes, by its full name; None if it is no function
-    of numbers that the table knows."""
+    """The formula of a framework's function, by its full name; None if the table knows
+    no such function of numbers."""
     known = _meanings()
     if name in known and "." in name:
         return known[name]

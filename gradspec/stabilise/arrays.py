@@ -83,7 +83,7 @@ class ArraySelection(Selection):
         return size(meaning)
 
     def _close(self, sample: Sample, env: Mapping[str, int], form: Expr) -> Expr:
-        chosen = self._selected(sample, id(sample))
+        chosen = self._selected_values(sample, id(sample))
         closed = chosen.close(sample.evaluated.expand(form, env))
         for name in sorted(names(closed) - sample.points.columns.keys()):
             raise OutOfRange(name)

@@ -38,7 +38,7 @@ _WORTH = 0.25
 _SELECT = 3.7  # multiplications of a float32 array (`np.where`, measured)
 _CALL = 10.0
 _REDUCTIONS = {"logsumexp": 26.0, "norm": 16.0}
-"""Of each element: an exponential and a logarithm; its size, a quotient, and a root."""
+"""Costs of an element: an exponential and a logarithm; its size, a quotient, a root."""
 
 
 def cost(expr: Expr) -> float:

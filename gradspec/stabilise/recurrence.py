@@ -15,8 +15,8 @@ from gradspec.derive.recurrence import (
     adjoint_states,
     authors_states,
     names_in,
-    rename_references,
 )
+from gradspec.derive.scopes import rename_references
 from gradspec.ir.rule import Chosen, Definition, Judged, Role
 from gradspec.stabilise.names import map_values
 

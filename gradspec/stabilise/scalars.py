@@ -115,7 +115,7 @@ class ScalarSelection(Selection):
         return weight(meaning, {})
 
     def _close(self, sample: Sample, env: Mapping[str, int], form: Expr) -> Expr:
-        return self._selected(sample, 0).close(form)
+        return self._selected_values(sample, 0).close(form)
 
     def _holds(self, condition: Expr) -> bool:
         """True if a rewrite's condition holds wherever the outputs are defined."""
@@ -141,7 +141,7 @@ class ScalarSelection(Selection):
         return accuracy_loss(of.name, written.trials, written.written)
 
     def _is_told(self, of: Quantity, choice: Choice) -> bool:
-        """Of a derived form, only if another is better."""
+        """True for a form of the author; for a derived one, if another is better."""
         return choice.written.faults != choice.selected.faults or not of.is_derived
 
     def _note(self, of: Quantity, contest: Contest, choice: Choice, new: str) -> None:

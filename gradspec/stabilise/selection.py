@@ -205,7 +205,7 @@ class Selection(ABC):
             self._known[id(sample)] = Names(scalars), machine
         return self._known[id(sample)]
 
-    def _selected(self, sample: Sample, key: int) -> Names:
+    def _selected_values(self, sample: Sample, key: int) -> Names:
         """The values selected so far; ``key`` tells those of samples apart."""
         if key not in self._chosen:
             scalars = sample.written_out(self._rule, sample.evaluated)

@@ -39,11 +39,11 @@ def stabilise(judged: Judged, effort: Effort | None = None) -> Chosen:
     """
     if states(judged.rule):
         opened = replace(judged, rule=cut_open(judged.rule))
-        return sew(judged, _selected(opened, effort))
-    return _selected(judged, effort)
+        return sew(judged, _selection(opened, effort))
+    return _selection(judged, effort)
 
 
-def _selected(judged: Judged, effort: Effort | None) -> Chosen:
+def _selection(judged: Judged, effort: Effort | None) -> Chosen:
     rule = without_calls(judged.rule)
     named, hidden = with_comparands(rule)
     select = ArraySelection if rule.has_axes else ScalarSelection

@@ -29,7 +29,9 @@ def foreign_call(token: Token) -> nodes.ForeignCall:
     text = token.text[1:-1]
     path = _PATH.match(text)
     if path is None or any(map(iskeyword, path[0].split("."))):
-        where = token.span if path is None else _at(token, path.start(), path.end())
+        where = (
+            token.span if path is None else _span_at(token, path.start(), path.end())
+        )
         raise _fault("this is not the path of a function in a module", where)
     rest, arguments = path.end(), None
     if rest < len(text):
@@ -38,9 +40,9 @@ def foreign_call(token: Token) -> nodes.ForeignCall:
 
 
 def _arguments(token: Token, text: str, start: int) -> tuple[str, ...]:
-    """What stands in the brackets from ``start`` on, which end the text."""
+    """The tokens in the brackets from ``start`` on, which end the text."""
     parts = [
-        (match[0], _at(token, start + match.start(), start + match.end()))
+        (match[0], _span_at(token, start + match.start(), start + match.end()))
         for match in _PART.finditer(text[start:])
         if not match[0].isspace()
     ]
@@ -59,7 +61,7 @@ def _arguments(token: Token, text: str, start: int) -> tuple[str, ...]:
                 f"`{shown}` has no place in the call of a foreign function", span
             )
     if wanted != "end":
-        end = _at(token, len(text) - 1, len(text))
+        end = _span_at(token, len(text) - 1, len(text))
         raise _fault("the brackets of this call are not closed", end)
     return tuple(found)
 
@@ -74,7 +76,7 @@ def _value(part: str, span: Span) -> str:
     raise _fault(f"`{shown}` is neither a name nor a number", span)
 
 
-def _at(token: Token, start: int, end: int) -> Span:
+def _span_at(token: Token, start: int, end: int) -> Span:
     first = token.start + 1
     return Span(first + start, first + end)
 

@@ -50,7 +50,7 @@ def _matrix(
     return conformance.matrix(target, (given,), features, ways)
 
 
-def _of(given: Subject, target: str, text: str) -> Subject:
+def _subject_of(given: Subject, target: str, text: str) -> Subject:
     return replace(given, modules={target: replace(given.modules[target], text=text)})
 
 
@@ -113,7 +113,7 @@ def test_what_is_lost_shows() -> None:
         "static_marker": ["ok", "wrong"],
     }
     cases = tuple(c for c in given.cases if c["rule"] in states)
-    broken = replace(_of(given, "jax", lost), cases=cases)
+    broken = replace(_subject_of(given, "jax", lost), cases=cases)
     cells = _matrix("jax", ("grad", "grad of grad"), broken, ("rule",)).cells
     for rule, wanted in states.items():
         assert [cell.state for cell in cells if cell.rule == rule] == wanted, rule
@@ -168,7 +168,7 @@ def test_what_was_ok_is_kept_while_nothing_changes(
     assert conformance.matrix("numpy", (given,), features, kept=before) == first
     assert run and entry.read_bytes() == kept
     other = given.modules["numpy"].text + "\n\nraise ValueError('dead')\n"
-    broken = _of(given, "numpy", other)
+    broken = _subject_of(given, "numpy", other)
     third = conformance.matrix("numpy", (broken,), features, kept=before)
     assert {c.state for c in third.cells} == {"error", "none"}
 
