@@ -4,8 +4,8 @@
     ops = gradspec.load("activations.grad", target="torch")
     ops.log1pexp(x)
 
-`compile_paths` writes modules, `compile_text` gives one as text, `load` imports one and
-`plot` draws a rule. ``%load_ext gradspec`` adds the cell magic ``%%gradspec`` to a
+`compile_paths` writes modules, `compile_text` gives one as text, `load` imports one,
+`check_text` and `check_paths` give verdicts and findings, and `plot` draws a rule. ``%load_ext gradspec`` adds the cell magic ``%%gradspec`` to a
 notebook.
 """
 
@@ -17,6 +17,8 @@ from gradspec.api import (
     CompileError,
     CompileResult,
     GradspecWarning,
+    check_paths,
+    check_text,
     compile_paths,
     compile_text,
     load,
@@ -32,6 +34,8 @@ __all__ = [
     "Diagnostic",
     "GradspecWarning",
     "__version__",
+    "check_paths",
+    "check_text",
     "compile_paths",
     "compile_text",
     "load",

@@ -8,16 +8,17 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gradspec.diagnostics import Diagnostic, Severity
+from gradspec.diagnostics import Diagnostic, Outcome, Severity
 from gradspec.options import BUDGET_SECONDS, LARGEST_BUDGET, Options, is_budget
 
 if TYPE_CHECKING:
     from gradspec.driver.cache import FileResult
+    from gradspec.driver.checking import CheckResult
     from gradspec.source import Source
     from gradspec.targets.target import Emitted
 
@@ -99,13 +100,7 @@ def compile_paths(
     options = _options(names, strict, trace, budget, as_written)
     is_shown = _is_path(out) and os.fspath(out).isprintable()
     _require("out", is_shown, "a path of characters that can be shown", out)
-    if isinstance(paths, str | os.PathLike) or not isinstance(paths, Iterable):
-        paths = (paths,)
-    chosen = tuple(paths)
-    for path in chosen:
-        _require("paths", _is_path(path), "paths", path)
-    _require("jobs", type(jobs) is int and jobs >= 0, "a whole number from 0 on", jobs)
-    jobs = jobs or os.cpu_count() or 1
+    chosen, jobs = _paths(paths), _jobs(jobs)
     found = discover(os.fspath(path) for path in chosen)
     _raise_errors(
         found.diagnostics + write.shadowing_folders(Path(out), options.targets)
@@ -151,6 +146,83 @@ def compile_text(
     _require("name", isinstance(name, str), "a text", name)
     result, _ = compile_source(_source(name, text), Path(name).name, options)
     return _only_module(result).text
+
+
+def check_text(
+    text: str,
+    *,
+    name: str = TEXT,
+    strict: bool = False,
+    order: int = 1,
+    budget: float = BUDGET_SECONDS,
+    evaluations: bool = False,
+    read: Callable[[str], str | None] | None = None,
+) -> CheckResult:
+    """Check the text of a `.grad` file: its rules with their gradients and verdicts,
+    and all findings, errors too.
+
+    ``name`` names the text in messages; imports in it are relative to its folder.
+    ``read`` is asked first for the text of an imported file, by its path (that of the
+    importing file's folder with the imported one behind it); where it gives None the
+    file itself is read. ``order`` 2 checks second derivatives, too. With ``evaluations``
+    what `gradspec check` warns of is found as well: values that no evaluation gets right
+    (GS441 to GS444), and holes that they leave (GS433, GS434). To search them takes most of
+    the time.
+
+    Raises:
+        TypeError, ValueError: an argument is none that the function takes.
+    """
+    from gradspec.driver.checking import CheckResult, check_source
+    from gradspec.driver.discover import named_text, read_imported, source_of
+
+    options = _check_options(strict, order, budget, evaluations)
+    _require("name", isinstance(name, str), "a text", name)
+    _require("text", isinstance(text, str), "a text", text)
+    _require("read", read is None or callable(read), "a function", read)
+
+    def read_text(path: str, root: str) -> Outcome[Source]:
+        found = None if read is None else read(path)
+        if found is None:
+            return read_imported(path, root)
+        return source_of(path, found.encode("utf-8", "surrogatepass"))
+
+    source = named_text(name, text)
+    if source.value is None:
+        return CheckResult((), source.diagnostics)
+    return check_source(source.value, Path(name).name, options, read_text)
+
+
+def check_paths(
+    paths: Iterable[AnyPath] | AnyPath,
+    *,
+    strict: bool = False,
+    order: int = 1,
+    budget: float = BUDGET_SECONDS,
+    evaluations: bool = False,
+    jobs: int = 1,
+) -> CheckResult:
+    """Check `.grad` files, or folders of them: `check_text` for each, in one result.
+    ``jobs`` is a number of processes, 0 for one per core.
+
+    Raises:
+        TypeError, ValueError: an argument is none that the function takes.
+    """
+    from functools import partial
+
+    from gradspec.driver.checking import CheckResult, check_entry
+    from gradspec.driver.discover import discover
+    from gradspec.driver.run import each_file
+
+    options = _check_options(strict, order, budget, evaluations)
+    found = discover(os.fspath(path) for path in _paths(paths))
+    check = partial(check_entry, options)
+    done = each_file(
+        check, found.value or (), _jobs(jobs), lambda _: None, is_guarded=False
+    )
+    rules = tuple(r for one in done if one.value for r in one.value.rules)
+    lost = (d for one in done for d in one.diagnostics)
+    told = (d for one in done if one.value for d in one.value.diagnostics)
+    return CheckResult(rules, (*found.diagnostics, *dict.fromkeys((*lost, *told))))
 
 
 def runtime_files(target: str = "numpy") -> dict[str, str]:
@@ -276,6 +348,30 @@ def _require(name: str, is_right: bool, wanted: str, value: object) -> None:
         raise ValueError(f"{name} must be {wanted}")
     if not is_right:
         raise TypeError(f"{name} must be {wanted}, not {type(value).__name__}")
+
+
+def _paths(paths: Iterable[AnyPath] | AnyPath) -> tuple[AnyPath, ...]:
+    if isinstance(paths, str | os.PathLike) or not isinstance(paths, Iterable):
+        paths = (paths,)
+    chosen = tuple(paths)
+    for path in chosen:
+        _require("paths", _is_path(path), "paths", path)
+    return chosen
+
+
+def _jobs(jobs: int) -> int:
+    _require("jobs", type(jobs) is int and jobs >= 0, "a whole number from 0 on", jobs)
+    return jobs or os.cpu_count() or 1
+
+
+def _check_options(
+    strict: bool, order: int, budget: float, evaluations: bool
+) -> Options:
+    _require("order", type(order) is int and order in (1, 2), "1 or 2", order)
+    flag = isinstance(evaluations, bool)
+    _require("evaluations", flag, "True or False", evaluations)
+    options = _options((), strict, False, budget, False)
+    return replace(options, order=order, searches=evaluations)
 
 
 def _is_path(value: object) -> bool:

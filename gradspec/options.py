@@ -29,7 +29,8 @@ def _option(default: object, help: str, flag: str = "", **more: Any) -> Any:
 @dataclass(frozen=True, slots=True)
 class Options:
     """``ignored``: codes of diagnostics that are not reported (see
-    `diagnostics.not_ignored`).
+    `diagnostics.not_ignored`). If not ``searches``, rules are checked and nothing more:
+    no evaluations are looked for, which takes most of the time.
     """
 
     targets: tuple[str, ...] = _option(
@@ -62,6 +63,7 @@ class Options:
         "--ignore",
         metavar="CODE[,CODE]",
     )
+    searches: bool = True
 
 
 SIDES = ("emitted", "native", "written")

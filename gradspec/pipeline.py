@@ -296,7 +296,7 @@ def shortage_error(
 def compile_module(module: LoweredModule, source: Source, options: Options) -> Compiled:
     """LoweredModule → Compiled. ``source`` names the file in generated headers."""
     rules, found = check_module(module, options)
-    if any(d.is_error for d in found):
+    if not options.searches or any(d.is_error for d in found):
         return Compiled(rules, (), found)
     emitted = emit_module(source, rules, options, module.defs)
     modules = () if emitted.failed else emitted.value or ()

@@ -5,12 +5,12 @@ its results in the cache does not come here, and does not import the compiler.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from difflib import unified_diff
 from pathlib import Path
 
-from gradspec.diagnostics import Diagnostic, error
+from gradspec.diagnostics import Diagnostic, Outcome, error
 from gradspec.driver.discover import Entry, read_entry, read_imported, shipped_rules
 from gradspec.driver.write import CannotWrite, replace_text
 from gradspec.ir.rule import Chosen
@@ -23,12 +23,18 @@ from gradspec.syntax.nodes import Import, Module
 from gradspec.syntax.parse import parse
 from gradspec.syntax.printer import print_module
 
+Reader = Callable[[str, str], Outcome[Source]]
+"""Gives the text of an imported file, by its path and the folder that it must stand
+below: `driver.discover.read_imported`, or a reader that knows the texts of an editor.
+"""
+
 
 @dataclass(slots=True)
 class _Closure:
     """The files read so far (the only state, and it is local to one call)."""
 
     root: str
+    read: Reader
     sources: dict[str, Source] = field(default_factory=dict)
     modules: dict[str, Module] = field(default_factory=dict)
     found: list[Diagnostic] = field(default_factory=list)
@@ -43,11 +49,11 @@ class Loaded:
     diagnostics: tuple[Diagnostic, ...]
 
 
-def load(source: Source, root: str) -> Loaded:
+def load(source: Source, root: str, read: Reader = read_imported) -> Loaded:
     """Parse and lower ``source`` after everything that it imports, which stands below
-    the folder ``root``.
+    the folder ``root``; ``read`` gives the imported texts.
     """
-    closure = _Closure(root)
+    closure = _Closure(root, read)
     _collect(source, closure)
     ordered = order(closure.modules)
     closure.found.extend(ordered.diagnostics)
@@ -83,7 +89,7 @@ def _follow(source: Source, item: Import, closure: _Closure) -> None:
     key = resolve(source.path, item.path)
     if key in closure.sources:
         return
-    outcome = read_imported(key, closure.root)
+    outcome = closure.read(key, closure.root)
     if outcome.value is not None:
         _collect(outcome.value, closure)
         return

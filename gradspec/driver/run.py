@@ -25,6 +25,7 @@ from gradspec.source import Source
 from gradspec.symbolic.limit import Shortage, expendable, run_limited
 
 if TYPE_CHECKING:
+    from gradspec.driver.load import Reader
     from gradspec.ir.rule import Complete, Rule
     from gradspec.pipeline import Compiled
 
@@ -63,16 +64,20 @@ def compile_source(
 
 
 def compile_rules(
-    source: Source, below: str, options: Options, share: slice = slice(None)
+    source: Source,
+    below: str,
+    options: Options,
+    share: slice = slice(None),
+    read: Reader = read_imported,
 ) -> tuple[Compiled, dict[str, Source]]:
     """One text, or a share of its rules, with its checked rules whole; no modules if
-    anything is wrong.
+    anything is wrong. ``read`` gives the texts that it imports.
     """
     from gradspec.driver.load import load
     from gradspec.pipeline import Compiled, compile_module
 
     root = Entry(source.path, below).root
-    loaded = run_limited(options.budget, lambda: load(source, root))
+    loaded = run_limited(options.budget, lambda: load(source, root, read))
     if isinstance(loaded, Shortage):
         stop = too_long(loaded.sentence(f"reading {source.path}", options.budget))
         return Compiled((), (), (stop,)), {}

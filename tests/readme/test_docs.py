@@ -34,6 +34,15 @@ def test_the_value_shown_is_the_one_emitted() -> None:
     assert shown in gradspec.compile_text(RULES[0], "torch")
 
 
+def test_the_python_of_its_page_prints_what_is_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = (DOCS / "python.md").read_text("utf-8")
+    code, said = re.findall(r"^```\w*\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    exec(code, {})
+    assert capsys.readouterr().out == said
+
+
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
 def test_every_page_that_is_named_exists(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
