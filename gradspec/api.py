@@ -110,8 +110,8 @@ def compile_paths(
     _raise_errors(diagnostics)
     files = run.output_files(results)
     _raise_errors(write.foreign(Path(out), write.beginnings(files)))
-    written = write.write(Path(out), files)
     diagnostics += tuple(write.of_other_versions(Path(out), files))
+    written = write.write(Path(out), files)
     return CompileResult(
         tuple(Path(out, file.path) for file in files),
         tuple(Path(out, file.path) for file in written),

@@ -150,15 +150,18 @@ def compile_command(
     files = () if work.failed else run.output_files(work.results)
     work.found += write.foreign(folder, write.beginnings(files))
     files = () if work.failed else files
-    step = write.stale if only_check else write.write
+    mixed = () if only_check else tuple(write.of_other_versions(folder, files))
     try:
-        touched = step(folder, files)
+        touched = (
+            write.stale(folder, files, of_any_version=True)
+            if only_check
+            else write.write(folder, files)
+        )
     except write.CannotWrite as fault:
         told = printable(f"{fault}; give another folder, --out")
         raise click.ClickException(told) from fault
     changed = tuple(f"{folder.as_posix()}/{f.path}" for f in touched)
     stale = write.not_up_to_date(out, changed) if only_check else ()
-    mixed = write.of_other_versions(folder, files)
     work.report((*stale, *mixed), style, changed)
     if style == "text":
         from gradspec.report import summary

@@ -268,11 +268,11 @@ _QUOTES = '"""'
 
 
 def docstring(docs: Docs, extra: Iterable[str] = ()) -> str:
-    """The docstring of a rule's function: the author's words, the rule as written, its
-    notes, and further paragraphs.
+    """The docstring of a rule's function, as reStructuredText: the author's words, the
+    rule as written, its notes, and further paragraphs.
     """
     notes = [_note(note) for note in docs.notes]
-    paragraphs = [docs.doc, _quotation(docs.definition), "\n".join(notes), *extra]
+    paragraphs = [docs.doc, _quotation(docs.definition), *notes, *extra]
     return literal("\n\n".join(part for part in paragraphs if part), 1)
 
 
@@ -324,13 +324,12 @@ def _is_hidden(char: str) -> bool:
 
 
 def _quotation(definition: str) -> str:
-    """The rule, indented as an example."""
-    return textwrap.indent(definition, "    ")
+    """The rule, as a literal block of reStructuredText."""
+    return f"Rule::\n\n{textwrap.indent(definition, '    ')}"
 
 
 def _note(note: Note) -> str:
-    text = f"{note.title}: {note.text}"
-    return textwrap.fill(text, WIDTH - 4, subsequent_indent="    ")
+    return textwrap.fill(f"{note.title}: {note.text}", WIDTH - 4)
 
 
 # --- traces ----------------------------------------------------------------------------

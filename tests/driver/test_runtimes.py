@@ -45,11 +45,25 @@ def test_a_stale_runtime_is_reported_and_replaced(tmp_path: Path) -> None:
     core = tmp_path / "out" / "numpy" / "_gradspec.py"
     text = core.read_text()
     assert text == runtime_files("numpy")["_gradspec.py"]
-    core.write_text(text.replace(gradspec.__version__, "0.0.1", 1))
+    core.write_text(text.replace("of", "for", 1))
     assert _compile(tmp_path, "--check") == 1
     assert _compile(tmp_path) == 0
     assert core.read_text() == text
     assert _compile(tmp_path, "--check") == 0
+
+
+def test_an_upgrade_alone_changes_a_line_of_the_runtime(tmp_path: Path) -> None:
+    (tmp_path / "a.grad").write_text(RULE)
+    assert _compile(tmp_path) == 0
+    core, module = (tmp_path / "out/numpy" / name for name in ("_gradspec.py", "a.py"))
+    assert gradspec.__version__ not in module.read_text()
+    text = core.read_text()
+    for version in ("0.0.1", "12.10.0rc1"):
+        core.write_text(text.replace(gradspec.__version__, version, 1))
+        assert _compile(tmp_path, "--check") == 0
+        made = gradspec.compile_paths(tmp_path / "a.grad", out=tmp_path / "out")
+        assert made.written == (core,) and made.diagnostics == ()
+        assert core.read_text() == text
 
 
 def test_a_module_of_another_version_is_reported(tmp_path: Path) -> None:
@@ -57,11 +71,8 @@ def test_a_module_of_another_version_is_reported(tmp_path: Path) -> None:
         (tmp_path / f"{name}.grad").write_text(RULE)
         made = gradspec.compile_paths(tmp_path / f"{name}.grad", out=tmp_path / "out")
         assert made.diagnostics == ()
-    module = tmp_path / "out" / "numpy" / "a.py"
-    older = module.read_text().replace(
-        f"gradspec {gradspec.__version__}", "gradspec 0.0.9"
-    )
-    module.write_text(older)
+    core = tmp_path / "out" / "numpy" / "_gradspec.py"
+    core.write_text(core.read_text().replace(gradspec.__version__, "0.0.9", 1))
     made = gradspec.compile_paths(tmp_path / "b.grad", out=tmp_path / "out")
     assert [d.code for d in made.diagnostics] == ["GS613"]
     assert "a.py was written by gradspec 0.0.9" in made.diagnostics[0].headline
