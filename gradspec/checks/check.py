@@ -53,7 +53,7 @@ def check(rule: Complete, budget: float = 10.0) -> Outcome[Judged]:
     meaningless = tuple(domain.shapeless(rule))
     if meaningless:
         return _outcome(rule, (), meaningless)
-    if is_too_large(rule):
+    if is_too_large(rule) or any(d.is_equation for d in rule.definitions):
         return _outcome(
             rule, gradients.judge_by_calculus(rule), tuple(lints.unused_inputs(rule))
         )

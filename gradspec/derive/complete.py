@@ -21,7 +21,7 @@ def complete(rule: Rule) -> Outcome[Complete]:
     For those of an indexed rule that calls a rule of several outputs whose backward is
     not linear in the upstream gradients there is no form over indices.
     """
-    if not rule.has_axes:
+    if not rule.has_axes and not states(rule):
         return Outcome(complete_scalars(rule))
     missing = _missing(rule)
     try:

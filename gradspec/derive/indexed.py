@@ -52,7 +52,7 @@ from gradspec.ir.expr import (
     Ref,
     Select,
 )
-from gradspec.ir.recurrence import Recurrence, components, states
+from gradspec.ir.recurrence import components, states
 from gradspec.ir.rule import (
     Assume,
     Definition,
@@ -542,7 +542,7 @@ def in_order(
     together."""
     parts = components(lets, assumes)
     groups = (
-        part.values if isinstance(part, Recurrence) else (part,) for part in parts
+        (part,) if isinstance(part, Definition) else part.values for part in parts
     )
     return tuple(let for group in groups for let in group)
 

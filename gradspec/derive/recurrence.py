@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations, islice, permutations
 
-from gradspec.derive.chain import Underivable
+from gradspec.derive.chain import Underivable, gradient
 from gradspec.derive.indexed import (
     NotLinear,
     closed_cotangent,
@@ -31,11 +31,11 @@ from gradspec.derive.scopes import (
     rename_references,
     shorten_names,
 )
-from gradspec.ir.expr import Expr, Idx, Ref
+from gradspec.derive.vjp import own_backward
+from gradspec.ir.expr import ONE, ZERO, Apply, Expr, Idx, Ref
 from gradspec.ir.recurrence import (
-    Recurrence,
     components,
-    recurrences,
+    state_names,
     with_plain_places,
 )
 from gradspec.ir.rule import (
@@ -49,7 +49,8 @@ from gradspec.ir.rule import (
     Rule,
     Shape,
 )
-from gradspec.ir.walk import memo, names, nodes, transform
+from gradspec.ir.tidy import tidy
+from gradspec.ir.walk import memo, names, nodes, substitute, transform
 
 STEP, GIVEN = "~", "="
 """Marks of a state's step, and of a state that is an output, in the rule that is cut."""
@@ -60,7 +61,7 @@ _UNFOLDINGS = 16
 
 def forward_states(rule: Rule) -> tuple[Definition, ...]:
     """The definitions of a rule's states, in the order of the forward pass."""
-    every = {n for one in recurrences(rule, rule.forward) for n in one.names}
+    every = state_names(rule, rule.forward)
     return tuple(let for let in rule.forward if let.name in every)
 
 
@@ -108,15 +109,37 @@ class Adjoint:
 @memo(16)
 def adjoint(rule: Rule) -> Adjoint:
     """The derived cotangents of a rule with states. Raises `Underivable`."""
-    own = [let.name for let in forward_states(rule)]
+    own = {let.name: let for let in forward_states(rule)}
     found = indexed_cotangents(cut(rule))
     back = {f"d{GIVEN}{name}": f"d{name}" for name in own}
     back |= {GIVEN + name: name for name in own}
     named = {
         n: replace(e, value=rename_references(e.value, back)) for n, e in found.items()
     }
-    states = {name: named.pop(name) for name in own if name in named}
+    states = {
+        name: _with_solution(let, named.pop(name))
+        for name, let in own.items()
+        if name in named
+    }
     return Adjoint(named, states)
+
+
+def _with_solution(state: Definition, entry: Definition) -> Definition:
+    """The adjoint of a state, which is an equation as the state is; that of a number
+    is linear in itself, and has its solution for a value."""
+    name = adjoint_of(state.name)
+    if not state.is_equation or state.indices or name not in names(entry.value):
+        return replace(entry, is_equation=state.is_equation)
+    factors = gradient(state.value, lambda n: n == Ref(state.name), own_backward)
+    slope = factors.get(Ref(state.name), ZERO)
+    match state.value:
+        case Apply("sub", (Ref(name=own), gap)) if own == state.name:
+            residual = gradient(gap, lambda n: n == Ref(state.name), own_backward)
+            slope = residual.get(Ref(state.name), ZERO)
+        case _:
+            slope = Apply("sub", (ONE, slope))
+    given = tidy(substitute(entry.value, {name: ZERO}))
+    return replace(entry, value=tidy(Apply("div", (given, slope))))
 
 
 def adjoint_of(state: str) -> str:
@@ -190,6 +213,7 @@ def _adjoint_state(
         state.axes,
         Origin.DERIVED,
         state.span,
+        is_equation=state.is_equation and name in names(made),
     )
 
 
@@ -221,7 +245,11 @@ def cut_open(rule: Complete) -> Complete:
                 *(replace(i, kind=kinds.get(i.name, i.kind)) for i in opened.inputs),
                 *(Input(t.name, Kind.NOGRAD, Shape(axes=t.axes)) for t in theirs),
             ),
-            exacts=tuple(STEP + n if n in states else n for n in rule.exacts),
+            exacts=(
+                *(STEP + n if n in states else n for n in rule.exacts),
+                *(STEP + d.name for d in rule.forward if d.is_equation),
+                *(f"d{state}" for state, d in adjoints.items() if d.is_equation),
+            ),
         ),
         *(d for d in rule.backward_locals if d not in gone),
         *rule.backward,
@@ -260,7 +288,9 @@ def tangents(
         for name, one in indexed_tangents(cut_open(rule)).items()
     }
     states = tuple(
-        replace(found[STEP + n], name=f"{n}_dot") for n in own if STEP + n in found
+        replace(found[STEP + n], name=f"{n}_dot", is_equation=own[n].is_equation)
+        for n in own
+        if STEP + n in found
     )
     names_of = {
         o.name: GIVEN + o.name if o.name in own else o.name for o in rule.outputs
@@ -333,13 +363,14 @@ def _left(
     """True if the values without some of them are recurrences still."""
     others = tuple(let for let in theirs if let not in some)
     parts = components(others, rule.assumes)
-    return any(isinstance(part, Recurrence) for part in parts)
+    return any(not isinstance(part, Definition) for part in parts)
 
 
 def authors_states(rule: Rule) -> tuple[Definition, ...]:
     """The recurrences of the backward pass that the author wrote."""
-    every = recurrences(rule, rule.backward_locals)
-    return tuple(d for one in every for d in one.values if not d.is_derived)
+    every = state_names(rule, rule.backward_locals)
+    own = (d for d in rule.backward_locals if d.name in every)
+    return tuple(d for d in own if not d.is_derived)
 
 
 def _is_adjoint(
@@ -407,7 +438,7 @@ def _with_adjoints(
         if isinstance(p, Definition)
     }
     made = inline_values(rename_references(true, back), values, fresh)
-    left = {n for p in parts if isinstance(p, Recurrence) for n in p.names}
+    left = {n for p in parts if not isinstance(p, Definition) for n in p.names}
     return None if names(made) & left else made
 
 

@@ -60,6 +60,19 @@ class Recurrence:
         return [(let, index) for _, _, index, let in found]
 
 
+@dataclass(frozen=True, slots=True)
+class System:
+    """``values`` that equations define together: each is equal to its value, in which
+    any element of all of them may stand.
+    """
+
+    values: tuple[Definition, ...]
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(let.name for let in self.values)
+
+
 class NotEarlier(Exception):
     """``use`` in the definition of ``let`` is at an earlier place in no order."""
 
@@ -70,8 +83,17 @@ class NotEarlier(Exception):
 
 def states(rule: Rule) -> frozenset[str]:
     """The names of a rule that are defined by themselves or by one another."""
-    every = (*recurrences(rule, rule.forward), *recurrences(rule, rule.backward_locals))
-    return frozenset[str]().union(*(one.names for one in every))
+    return frozenset(
+        (*state_names(rule, rule.forward), *state_names(rule, rule.backward_locals))
+    )
+
+
+def state_names(rule: Rule, lets: tuple[Definition, ...]) -> tuple[str, ...]:
+    """The names of ``lets`` that are defined by themselves or by one another."""
+    parts = components(lets, rule.assumes)
+    return tuple(
+        n.name for p in parts if not isinstance(p, Definition) for n in p.values
+    )
 
 
 def recurrences(rule: Rule, lets: tuple[Definition, ...]) -> tuple[Recurrence, ...]:
@@ -80,16 +102,22 @@ def recurrences(rule: Rule, lets: tuple[Definition, ...]) -> tuple[Recurrence, .
     return tuple(part for part in parts if isinstance(part, Recurrence))
 
 
+def systems(rule: Rule, lets: tuple[Definition, ...]) -> tuple[System, ...]:
+    """The systems of equations among ``lets``."""
+    parts = components(lets, rule.assumes)
+    return tuple(part for part in parts if isinstance(part, System))
+
+
 @memo(64)
 def components(
     lets: tuple[Definition, ...], assumes: tuple[Assume, ...]
-) -> tuple[Definition | Recurrence, ...]:
+) -> tuple[Definition | Recurrence | System, ...]:
     """The values, those that need one another as one, each after what it uses. Raises
     :class:`NotEarlier`."""
     known = {let.name: let for let in lets}
     needs = {let.name: [n for n in known if n in names(let.value)] for let in lets}
     reach = {name: _reachable(name, needs) for name in known}
-    found: dict[str, Definition | Recurrence] = {}
+    found: dict[str, Definition | Recurrence | System] = {}
     done: set[str] = set()
 
     def visit(let: Definition) -> None:
@@ -102,7 +130,10 @@ def components(
             for need in needs[name]:
                 visit(known[need])
         lets = tuple(known[name] for name in group)
-        found[group[0]] = _order_values(lets, assumes) if own else let
+        if any(one.is_equation for one in lets) and own:
+            found[group[0]] = System(lets)
+        else:
+            found[group[0]] = _order_values(lets, assumes) if own else let
 
     for let in lets:
         visit(let)
@@ -112,13 +143,13 @@ def components(
 def in_step_order(
     lets: tuple[Definition, ...], assumes: tuple[Assume, ...]
 ) -> tuple[Definition, ...]:
-    """The values as they are written; the values of a recurrence stand together, after
+    """The values as they are written; those that need one another stand together, after
     what they use. Raises :class:`NotEarlier`."""
     parts = components(lets, assumes)
     if all(isinstance(part, Definition) for part in parts):
         return lets
     groups = (
-        part.values if isinstance(part, Recurrence) else (part,) for part in parts
+        (part,) if isinstance(part, Definition) else part.values for part in parts
     )
     return tuple(let for group in groups for let in group)
 

@@ -133,8 +133,10 @@ class Origin(Enum):
 class Definition:
     """``name[indices] = value``, with the ``axes`` that the indices range over;
     ``reason`` is that of an override. A value that uses earlier elements of its own
-    name is a recurrence; an equation would be a definition with another right side
-    (docs/decisions/0010).
+    name is a recurrence. If it ``is_equation``, it may use any element of its own: the
+    definition ``solve x: left == right`` has the value ``x - (left - right)``, or
+    the other side if ``x`` stands alone on one; elements for which its condition does
+    not hold are 0. ``start`` is the value from which the author wants it sought.
     """
 
     name: str
@@ -145,6 +147,8 @@ class Definition:
     origin: Origin = Origin.WRITTEN
     span: Span = field(default=Span(0, 0), compare=False, repr=False)
     reason: str = ""
+    is_equation: bool = False
+    start: Expr | None = None
 
     @property
     def input(self) -> str:

@@ -30,8 +30,8 @@ from gradspec.ir.elements import (
     extent,
     places,
 )
-from gradspec.ir.expr import Expr, Idx, Reduce, Ref, Size, const
-from gradspec.ir.recurrence import components
+from gradspec.ir.expr import Const, Expr, Idx, Reduce, Ref, Size, const
+from gradspec.ir.recurrence import System, components
 from gradspec.ir.rule import (
     Assume,
     Definition,
@@ -39,6 +39,7 @@ from gradspec.ir.rule import (
     Kind,
     Output,
     Rule,
+    Shape,
 )
 from gradspec.ir.tidy import decide, fold
 from gradspec.ir.walk import names, nodes, transform
@@ -50,12 +51,23 @@ _V = TypeVar("_V", Input, Output)
 class Unrolled:
     """``rule`` is elementwise; its spans and its source are those of the ranked one.
     ``partial`` are the locals of which some elements do not exist (and are not used).
+    What an equation defines is an input, called `unknown`, and ``equations`` have the
+    value that each of its elements is equal to.
     """
 
     rule: Rule
     sizes: Mapping[str, int]
     integers: Mapping[str, Nested] = field(default_factory=dict)
     partial: frozenset[str] = frozenset()
+    equations: tuple[Definition, ...] = ()
+
+
+UNKNOWN = "'"
+
+
+def unknown(name: str) -> str:
+    """The input of an unrolled rule that has an element which an equation defines."""
+    return UNKNOWN + name
 
 
 def unroll(
@@ -93,7 +105,8 @@ def unroll_by(rule: Rule, by: Expansion) -> Unrolled:
     unrolling = _Unrolling(rule, by)
     scalar = unrolling.run()
     partial = frozenset(unrolling.partial)
-    return Unrolled(scalar, dict(by.sizes), by.integers, partial)
+    equations = tuple(unrolling.equations)
+    return Unrolled(scalar, dict(by.sizes), by.integers, partial, equations)
 
 
 def axis_names(rule: Rule) -> tuple[str, ...]:
@@ -144,6 +157,7 @@ class _Unrolling:
         self.known: set[str] = set()
         self.causes: dict[str, Ref] = {}
         self.partial: set[str] = set()
+        self.equations: list[Definition] = []
 
     def run(self) -> Rule:
         rule = self.rule
@@ -166,11 +180,16 @@ class _Unrolling:
         assumes = tuple(a for one in rule.assumes for a in self._assume(one))
         self.known |= {output.cotangent for output in outputs}
         backward = self._backward()
+        definitions = (*forward, *surrogates, *backward)
+        unknowns = (
+            Input(unknown(one.name), Kind.NOGRAD, Shape(), span=one.span)
+            for one in self.equations
+        )
         return replace(
             rule,
-            inputs=inputs,
+            inputs=(*inputs, *unknowns),
             outputs=outputs,
-            definitions=(*forward, *surrogates, *backward),
+            definitions=definitions,
             assumes=assumes,
             saves=(),
             recomputes=(),
@@ -236,12 +255,27 @@ class _Unrolling:
             if isinstance(part, Definition):
                 yield from ((part.name, one) for one in self._each(part))
                 continue
+            if isinstance(part, System):
+                yield from self._unknowns(part)
+                continue
             for let, index in part.elements(self.sizes):
                 env = dict(zip(let.indices, index, strict=True))
                 yield (
                     let.name,
                     self._element_at(let, index, self.expansion.expand(let.value, env)),
                 )
+
+    def _unknowns(self, part: System) -> Iterator[tuple[str, Definition]]:
+        """Elements that equations define; an element that is a number needs none."""
+        for let in part.values:
+            for one in self._each(let):
+                if isinstance(one.value, Const):
+                    yield let.name, one
+                    continue
+                self.equations.append(one)
+                self.known.add(unknown(one.name))
+                given = Ref(unknown(one.name), span=one.span)
+                yield let.name, replace(one, value=given)
 
     def _each(self, one: Definition) -> Iterator[Definition]:
         """The definitions of its elements."""

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gradspec.ir.expr import Expr, Ref
 from gradspec.ir.rule import Definition, Input, Kind, Origin, Output, Role
 from gradspec.ir.walk import nodes as expr_nodes
 from gradspec.lower.context import Binding, Context, Hidden, NameRole, Scope, Variable
+from gradspec.lower.equations import as_definition
 from gradspec.lower.header import Declaration
 from gradspec.lower.indices import make_bindings, solve, stand
 from gradspec.lower.module import DEEPEST, Value, depth, type_of_kind
 from gradspec.source import Span
 from gradspec.syntax import nodes
 
-Assignment = nodes.Assign | nodes.Override
+Assignment = nodes.Assign | nodes.Override | nodes.Solve
 
 
 @dataclass(slots=True)
@@ -151,6 +152,8 @@ def read_assignment(node: Assignment, body: Body) -> None:
             _show_faulty(node.name, body)
     elif _again(node, body):
         read_value(node, None, body.cx, body.cx.lower)
+    elif isinstance(node, nodes.Solve):
+        _read_equation(node, outputs.get(node.name), body)
     elif node.name in outputs:
         _read_output(node, outputs[node.name], body)
     elif node.name in gradients:
@@ -180,6 +183,9 @@ def _refusal(
         return "GS212", f"{what}, so `{name}` cannot be assigned", help
     if name in body.made.sizes:
         return "GS206", f"`{name}` is the size of an axis", "use another name"
+    if isinstance(node, nodes.Solve) and name in gradients:
+        help = f"solve an adjoint state, `solve u: …`, and write `{name} = …` with it"
+        return "GS206", f"`{name}` is a gradient: no equation can define it", help
     if isinstance(node, nodes.Override) and name not in gradients:
         listed = ", ".join(f"`{g}`" for g in gradients) or "none here"
         help = f"the gradients that can be overridden: {listed}"
@@ -220,6 +226,26 @@ def _read_gradient(node: Assignment, input: Input, body: Body) -> None:
     type = type_of_kind(input.kind)
     batch = input.shape.batch
     _show(Variable(node.name, NameRole.COTANGENT, type, axes, batch, True), body)
+
+
+def _read_equation(node: nodes.Solve, output: Output | None, body: Body) -> None:
+    """An equation: the definition whose value is the state without the residual."""
+    axes = None if output is None else output.shape.axes
+    arranged = as_definition(node, axes, body.cx)
+    if arranged is None:
+        _show_faulty(node.name, body)
+        return
+    if output is not None:
+        _read_output(arranged, output, body)
+    else:
+        _read_local(arranged, body)
+    if node.start is not None:
+        at = replace(arranged, value=node.start)
+        _, start = read_value(at, axes, body.cx, body.cx.number)
+    if body.definitions and body.definitions[-1].name == node.name:
+        made = body.definitions[-1]
+        expr = start.expr if node.start is not None and start is not None else None
+        body.definitions[-1] = replace(made, is_equation=True, start=expr)
 
 
 def _define(

@@ -182,6 +182,8 @@ def _expressions(item: Definition) -> Iterator[nodes.Expr]:
         return
     for part in (item,) if isinstance(item, nodes.FunctionDef) else item.body:
         match part:
+            case nodes.Solve(start=start, condition=condition, value=value):
+                yield from filter(None, (start, condition, value))
             case nodes.Assignment() | nodes.FunctionDef():
                 yield part.value
             case nodes.Assume(conditions):

@@ -24,6 +24,7 @@ from gradspec.ir.rule import (
 from gradspec.ir.walk import expand, names, transform
 from gradspec.ir.walk import nodes as expr_nodes
 from gradspec.lower.body import (
+    Assignment,
     Body,
     check_growth,
     first_scope,
@@ -40,6 +41,7 @@ from gradspec.lower.context import (
     Variable,
     near,
 )
+from gradspec.lower.equations import free_indices, with_indices
 from gradspec.lower.expressions import lower_expression
 from gradspec.lower.header import Declaration, declare
 from gradspec.lower.indices import make_bindings, solve
@@ -58,9 +60,7 @@ def lower_rule(
         _report_length(node, findings)
         return None
     made = declare(node, findings)
-    assignments = tuple(
-        s for s in node.body if isinstance(s, nodes.Assign | nodes.Override)
-    )
+    assignments = with_indices(made, node.body)
 
     def read(states: Mapping[str, Variable], told: Findings | None = None) -> Body:
         scope = first_scope(made, assignments, states)
@@ -122,7 +122,13 @@ def _with_sizes(rule: Rule) -> Rule:
             return Size(node.name, span=node.span)
         return node
 
-    sized = rule.map(lambda one: replace(one, value=transform(one.value, visit)))
+    sized = rule.map(
+        lambda one: replace(
+            one,
+            value=transform(one.value, visit),
+            start=one.start and transform(one.start, visit),
+        )
+    )
     assumes = (
         replace(a, condition=transform(a.condition, visit)) for a in rule.assumes
     )
@@ -203,7 +209,7 @@ def _read_keeps(node: nodes.RuleDef, body: Body) -> dict[str, str]:
     return words
 
 
-def _is_exact(statement: nodes.Assign | nodes.Override) -> bool:
+def _is_exact(statement: Assignment) -> bool:
     return isinstance(statement, nodes.Assign) and statement.exact
 
 
@@ -285,7 +291,7 @@ def _assume(node: nodes.Expr, body: Body) -> Assume | None:
     scope = _assume_scope(body)
     cx = replace(body.cx, scope=scope)
     names = (*scope.variables, *scope.sizes, *scope.hidden)
-    free = tuple(name for name in _free_indices(node) if name.id not in names)
+    free = tuple(name for name in free_indices(node) if name.id not in names)
     bindings = make_bindings(free, cx)
     with scope.bind(bindings):
         value = cx.condition(node)
@@ -296,35 +302,16 @@ def _assume(node: nodes.Expr, body: Body) -> Assume | None:
     return Assume(value.expr, ranges, node.span)
 
 
-def _free_indices(node: nodes.Expr) -> tuple[nodes.Name, ...]:
-    """The names that stand in index position and that no reduction around them binds,
-    each at its first place.
-    """
-    found: dict[str, nodes.Name] = {}
-    todo: list[tuple[nodes.Expr, tuple[str, ...]]] = [(node, ())]
-    while todo:
-        part, bound = todo.pop()
-        match part:
-            case nodes.Indexed(indices=indices):
-                inner = (n for index in indices for n in nodes.walk(index))
-                names = (n for n in inner if isinstance(n, nodes.Name))
-                found |= {n.id: n for n in names if n.id not in (*bound, *found)}
-            case nodes.Comprehension(indices=indices):
-                bound = (*bound, *(name.id for name in indices))
-            case _:
-                pass
-        todo.extend((below, bound) for below in reversed(nodes.parts(part)))
-    return tuple(found.values())
-
-
 def _assume_scope(body: Body) -> Scope:
     inputs = {i.name: input_variable(i) for i in body.made.inputs}
+    solved = [d.name for d in body.definitions if d.is_equation and d.is_forward]
+    inputs |= {name: body.cx.scope.variables[name] for name in solved}
     others = (*body.cx.scope.variables, *body.cx.scope.hidden)
     hidden = {
         name: Hidden(
             "GS214",
             f"an assumption cannot name `{name}`: it is not an input",
-            help="say what holds of the inputs and statics",
+            help="say what holds of the inputs and statics, or of what an equation defines",
         )
         for name in others
         if name not in inputs

@@ -1,13 +1,16 @@
-"""The values of a rule that are defined by themselves, or by one another: recurrences."""
+"""The values of a rule that are defined by themselves, or by one another: recurrences and
+equations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from gradspec.ir.recurrence import NotEarlier, in_step_order
+from gradspec.ir.recurrence import NotEarlier, System, components, in_step_order
 from gradspec.ir.rule import Assume, Role
 from gradspec.lower.body import Assignment, Body
 from gradspec.lower.context import UNKNOWN, NameRole, Variable
+from gradspec.lower.equations import idle_unknowns
 from gradspec.lower.header import Declaration
 from gradspec.lower.module import Type, type_of_kind
 from gradspec.syntax import nodes
@@ -19,11 +22,15 @@ _READINGS = 4
 def state_names(
     made: Declaration, assignments: tuple[Assignment, ...]
 ) -> frozenset[str]:
-    """The names with indices that a chain of definitions leads back to."""
+    """The names that equations define, and those with indices that a chain of
+    definitions leads back to."""
+    solved = {a.name for a in assignments if isinstance(a, nodes.Solve)}
     gradients = {variable.cotangent for variable in made.inputs}
     known = {a.name: a for a in assignments if a.indices and a.name not in gradients}
     uses = {name: _names_in(a.value) & known.keys() for name, a in known.items()}
-    return frozenset(name for name in known if name in _reached(name, uses))
+    return frozenset(
+        (*solved, *(name for name in known if name in _reached(name, uses)))
+    )
 
 
 def _names_in(value: nodes.Expr) -> frozenset[str]:
@@ -65,7 +72,8 @@ def state_variables(
     locals_ = [name for name in found if name not in outputs]
     for _ in range(_READINGS if locals_ else 0):
         seen = read(found).cx.scope.variables
-        again = {name: seen[name] for name in locals_ if name in seen}
+        sound = (n for n in locals_ if n in seen and seen[n].type is not None)
+        again = {name: seen[name] for name in sound}
         if all(found[name] == variable for name, variable in again.items()):
             break
         found |= again
@@ -80,7 +88,7 @@ def arrange_states(body: Body, assumes: tuple[Assume, ...]) -> None:
     others = (d for d in body.definitions if d not in (*ahead, *behind))
     try:
         every = *in_step_order(ahead, assumes), *in_step_order(behind, assumes), *others
-        body.definitions[:] = every
+        parts = (*components(ahead, assumes), *components(behind, assumes))
     except NotEarlier as found:
         let, use = found.let, found.use
         whose = (
@@ -94,6 +102,21 @@ def arrange_states(body: Body, assumes: tuple[Assume, ...]) -> None:
             help="use earlier elements along one axis, such as"
             f" `{_earlier(let.name, let.indices)}` (or later ones throughout,"
             " `t + 1`); an offset by a static `k` needs `assume k > 0`",
+        )
+        return
+    systems = tuple(part for part in parts if isinstance(part, System))
+    solved = {name for part in systems for name in part.names}
+    body.definitions[:] = (
+        replace(d, is_equation=d.is_equation and d.name in solved) for d in every
+    )
+    for one in (one for part in systems for one in idle_unknowns(part)):
+        body.cx.findings.error(
+            "GS268",
+            f"no equation for `{one.name}` contains it",
+            one.span,
+            label=f"says nothing of `{one.name}`",
+            help=f"write an equation in which `{one.name}` stands, or one that another"
+            " `solve` shares with it",
         )
 
 

@@ -16,6 +16,13 @@ from gradspec.driver.load import chosen_rules
 from gradspec.driver.run import gather_outcomes, run_within_budget
 from gradspec.ir.expr import (
     ATOM,
+    ZERO,
+    Apply,
+    Axes,
+    Expr,
+    Idx,
+    Ref,
+    Select,
     Text,
     choice_text,
     index_text,
@@ -156,10 +163,28 @@ def _definition(definition: Definition, rule: Rule) -> str:
     elif definition.indices:
         name += _indices(definition.indices)
     words = {Role.SURROGATE: "surrogate "}.get(definition.role, "")
+    if definition.is_equation:
+        return f"solve {name}{_equation(definition, axes)}"
     words += "override " * definition.is_override
     words += "exact " * (definition.name in rule.exacts and not words)
     because = f' because "{definition.reason}"' * definition.is_override
     return f"{words}{name} = {show(definition.value, axes)}{because}"
+
+
+def _equation(definition: Definition, axes: Axes) -> str:
+    """What follows the name: both sides, where the value is the unknown without their
+    difference."""
+    own: Expr = Ref(definition.name, tuple(map(Idx, definition.indices)))
+    said, value = "", definition.value
+    if definition.start is not None:
+        said += f" from {show(definition.start, axes)}"
+    if isinstance(value, Select) and value.other == ZERO:
+        said, value = f"{said} if {show(value.condition, axes)}", value.then
+    match value:
+        case Apply("sub", (unknown, Apply("sub", (left, right)))) if unknown == own:
+            return f"{said}: {show(left, axes)} == {show(right, axes)}"
+        case _:
+            return f"{said}: {show(own, axes)} == {show(value, axes)}"
 
 
 def _evaluation(

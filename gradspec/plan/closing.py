@@ -22,7 +22,13 @@ from gradspec.derive.indexed import (
 from gradspec.derive.recurrence import tangents
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
-from gradspec.ir.recurrence import Recurrence, components, recurrences
+from gradspec.ir.recurrence import (
+    Recurrence,
+    System,
+    components,
+    recurrences,
+    systems,
+)
 from gradspec.ir.rule import (
     Complete,
     Definition,
@@ -108,6 +114,8 @@ class _Closing:
         self.view |= {n: Known(Name(n), is_number=True) for n in numbers}
         self.held: set[Expr] = set()  # the arrays so far
         lets = rule.forward, rule.backward_locals
+        for part in (part for some in lets for part in systems(rule, some)):
+            raise NotEmitted(f"an equation defines {part.values[0].name}")
         every = (part for some in lets for part in recurrences(rule, some))
         self.running = {name: part for part in every for name in part.names}
 
@@ -315,9 +323,10 @@ class _Closing:
         return (), indexed_tangents(self.rule)
 
     def _run_tangents(
-        self, part: Definition | Recurrence, view: dict[str, Known]
+        self, part: Definition | Recurrence | System, view: dict[str, Known]
     ) -> None:
         """The tangents of states, which the view then has in full."""
+        assert not isinstance(part, System)
         if isinstance(part, Recurrence):
             found = self._run(part, view, False)
         else:

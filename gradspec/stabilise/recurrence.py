@@ -41,6 +41,7 @@ def sew(judged: Judged, chosen: Chosen) -> Chosen:
     done += (d for d in rule.surrogates if f"{GIVEN}{d.name}" in back)
     done += authors_states(rule)
     calls = {**{name: d.name for name, d in adjoints.items()}, **back}
+    solved = {d.name for d in rule.definitions if d.is_equation}  # how, is planned
     rewrites = tuple(
         replace(
             one,
@@ -60,7 +61,11 @@ def sew(judged: Judged, chosen: Chosen) -> Chosen:
             recomputes=tuple(n for n in made.recomputes if n[0] not in (STEP, GIVEN)),
         ),
         rewrites=rewrites,
-        losses=tuple(replace(o, name=calls.get(o.name, o.name)) for o in chosen.losses),
+        losses=tuple(
+            replace(o, name=name)
+            for o in chosen.losses
+            if (name := calls.get(o.name, o.name)) not in solved
+        ),
         wide=tuple(dict.fromkeys(calls.get(name, name) for name in chosen.wide)),
     )
 

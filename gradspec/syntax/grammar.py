@@ -282,6 +282,16 @@ class Builder:
             **_assignment_fields(mark, target, value), exact=mark is not None
         )
 
+    def solve(self, c: Children) -> nodes.Solve:
+        word, target, _, start, _, condition, _, value = c
+        if type(value) is not nodes.Compare or value.ops != ("==",):
+            raise FaultFound(_not_an_equation(value.span))
+        for part in (start, condition):
+            if part is not None:
+                refuse_depth(part)
+        fields = _assignment_fields(word, target, value)
+        return nodes.Solve(**fields, start=start, condition=condition)
+
     def assume(self, c: Children) -> nodes.Assume:
         conditions = _without(c[1:], "COMMA")
         for condition in conditions:
@@ -458,6 +468,12 @@ def _not_a_reduction(token: Token) -> Fault:
     headline = f"`{token.text}` does not take `… for …`"
     help = f"that form belongs to {', '.join(REDUCTIONS[:-1])} and {REDUCTIONS[-1]}"
     return Fault("GS123", headline, token.span, help=help)
+
+
+def _not_an_equation(span: Span) -> Fault:
+    headline = "after the colon stands one equation"
+    help = "write `solve x: left == right`, a conditional side in brackets"
+    return Fault("GS131", headline, span, help=help)
 
 
 # --- depth ----------------------------------------------------------------------------

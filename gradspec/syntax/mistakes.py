@@ -278,6 +278,7 @@ def _expression_alone(stop: Stop) -> Fault | None:
 
 _FORMS = {
     "ASSUME": "assume x > 0",
+    "SOLVE": "solve x: left == right",
     "SURROGATE": "surrogate y = expression",
     "OVERRIDE": 'override dx = expression because "reason"',
     "EXACT": "exact y = expression",

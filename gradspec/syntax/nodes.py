@@ -224,6 +224,15 @@ class Override(Assignment):
 
 
 @dataclass(frozen=True, slots=True)
+class Solve(Assignment):
+    """``solve name from start if condition: left == right``; the value is the
+    comparison. The indices are those of one equation; None if they are left out."""
+
+    start: Expr | None = None
+    condition: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Assume(Node):
     """``assume condition, …``"""
 
@@ -297,7 +306,9 @@ class Kernel(Node):
     calls: tuple[ForeignCall, ...]
 
 
-Statement: TypeAlias = Assign | Assume | Surrogate | Override | Kernel | Keep | Example
+Statement: TypeAlias = (
+    Assign | Solve | Assume | Surrogate | Override | Kernel | Keep | Example
+)
 
 
 # --- declarations --------------------------------------------------------------------

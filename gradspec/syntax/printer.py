@@ -275,6 +275,8 @@ def _statement(statement: nodes.Statement) -> str:
             return f"{word} {_names(names)}"
         case nodes.Example(given, expected):
             return _fill(f"example {_bindings(given)}: {_bindings(expected)}")
+        case nodes.Solve():
+            return _equation(statement)
         case nodes.Override(reason=reason):
             word, end = "override ", f" because {string_literal(reason)}"
         case nodes.Surrogate():
@@ -283,6 +285,18 @@ def _statement(statement: nodes.Statement) -> str:
             word, end = "exact " if exact else "", ""
     start = f"{word}{target_text(statement.name, statement.indices)} = "
     return _formula(start, statement.value, end, INDENT)
+
+
+def _equation(statement: nodes.Solve) -> str:
+    """``solve name from start if condition: left == right``; a long side is in
+    brackets."""
+    head: list[_Document] = ["solve ", target_text(statement.name, statement.indices)]
+    if statement.start is not None:
+        head += [" from ", _at(statement.start, _OR)]
+    if statement.condition is not None:
+        head += [" if ", _at(statement.condition, _OR)]
+    document = _in_brackets(_spelling(statement.value)[0], _OPEN, _CLOSE)
+    return _render(_Block((*head, ": ", document), True), INDENT)
 
 
 def _formula(start: str, value: nodes.Expr, end: str, indent: str) -> str:
