@@ -21,7 +21,7 @@ from gradspec.stabilise.choice import Choice, Contest
 from gradspec.stabilise.explanation import accuracy_loss
 from gradspec.stabilise.guards import is_at_stake
 from gradspec.stabilise.names import Names, Quantity
-from gradspec.stabilise.product import with_vanishing_products
+from gradspec.stabilise.overflow import with_vanishing_products
 from gradspec.stabilise.reductions import IndexedProposals
 from gradspec.stabilise.rewriting import Search
 from gradspec.stabilise.sampling import Sample, samples, where_finite

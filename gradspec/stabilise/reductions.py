@@ -46,14 +46,15 @@ from gradspec.stabilise.names import (
     Quantity,
     Scope,
     copy_fresh,
+    degree,
     inline_lets,
+    is_positive,
     is_same,
     place,
     signs,
     use_names,
     weight,
 )
-from gradspec.stabilise.product import degree, is_positive
 from gradspec.stabilise.rewriting import Search
 from gradspec.stabilise.tips import norm, with_tips
 from gradspec.symbolic.gather import factored_fraction

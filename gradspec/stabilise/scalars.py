@@ -27,7 +27,7 @@ from gradspec.stabilise.choice import (
 from gradspec.stabilise.comparisons import with_names
 from gradspec.stabilise.explanation import accuracy_loss
 from gradspec.stabilise.names import Quantity, rederive, weight, with_stops
-from gradspec.stabilise.product import with_ordered_products, with_vanishing_products
+from gradspec.stabilise.overflow import with_ordered_products, with_vanishing_products
 from gradspec.stabilise.rewriting import Search
 from gradspec.stabilise.sampling import (
     Points,

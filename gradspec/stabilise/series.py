@@ -33,7 +33,7 @@ from gradspec.ir.walk import (
 from gradspec.primitives.table_operators import LONGEST, name_of
 from gradspec.stabilise.accuracy_model import GOOD, Trial
 from gradspec.stabilise.choice import Candidate
-from gradspec.stabilise.product import degree
+from gradspec.stabilise.names import degree
 from gradspec.stabilise.rewriting import replace_in
 
 _WINDOWS = tuple(Fraction(n, 64) for n in (128, 96, 64, 48, 32, 24, 16, 8, 4, 1))

@@ -33,8 +33,15 @@ from gradspec.ir.rule import Definition
 from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import children, names, nodes, with_children
 from gradspec.primitives.lookup import primitive
-from gradspec.stabilise.names import Scope, Signs, inline_lets, signed
-from gradspec.stabilise.product import NORM, divisors, is_positive
+from gradspec.stabilise.names import (
+    Scope,
+    Signs,
+    divisors,
+    inline_lets,
+    is_positive,
+    signed,
+)
+from gradspec.stabilise.overflow import NORM
 
 _HALF = const(Fraction(1, 2))
 _NO_FACTORS = Product()

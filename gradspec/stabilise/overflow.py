@@ -1,5 +1,5 @@
-"""Degrees, divisors and signs known without data; products with intermediate overflow
-or underflow, though their value is in range.
+"""Candidates for products that leave the range on the way to a value within it, or are 0
+times infinity: other orders of the factors, and factors of 0 that win.
 """
 
 from __future__ import annotations
@@ -7,20 +7,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from gradspec.ir.expr import (
     ONE,
-    ZERO,
     Apply,
     Const,
     Expr,
     Reduce,
     Select,
-    Size,
 )
 from gradspec.ir.products import (
     Product,
@@ -31,89 +28,15 @@ from gradspec.ir.products import (
     total,
 )
 from gradspec.ir.tidy import fold
-from gradspec.ir.walk import children, names, nodes
+from gradspec.ir.walk import children, names
 from gradspec.primitives.table_operators import VANISHING
 from gradspec.stabilise.accuracy_model import Trial
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.choice import Candidate
-from gradspec.stabilise.names import signed
+from gradspec.stabilise.names import divisors, is_positive, signed
 from gradspec.stabilise.rewriting import replace_in
 
 NORM = "hypot"  # of two numbers
-
-
-def divisors(expr: Expr) -> Iterator[Expr]:
-    """The divisors in an expression, and the bases of powers that may be divisors."""
-    for node in nodes(expr):
-        match node:
-            case Apply(op="div", args=(_, below)):
-                yield from product(below).above
-            case Apply(op="rsqrt" | "pow", args=(a, *n)) if not any(
-                is_positive(exponent, True) for exponent in n
-            ):
-                yield a
-
-
-def is_positive(expr: Expr, or_zero: bool = False) -> bool:
-    """True if an expression is plainly positive (or not negative) for all data."""
-    match expr:
-        case Const(value=value):
-            return value > 0 or (value == 0 and or_zero)
-        case Size() | Apply(op="exp" | "sigmoid" | "softplus"):
-            return True
-        case Apply(op="square" | "abs") | Apply(op="pow", args=(_, Const(value=2))):
-            return or_zero
-        case Apply(op="sqrt", args=(a,)):
-            return is_positive(a, or_zero)
-        case Apply(op="max", args=parts):
-            return any(is_positive(part, or_zero) for part in parts)
-        case Apply(op="mul" | "div", args=(a, b)):
-            return is_positive(a, or_zero) and is_positive(b, or_zero)
-        case Apply(op="add", args=(a, b)):
-            both = is_positive(a, True) and is_positive(b, True)
-            return both and (or_zero or is_positive(a) or is_positive(b))
-        case Reduce(op="sum" | "mean", body=body):  # an empty one is 0
-            return or_zero and is_positive(body, True)
-        case _:
-            return False
-
-
-@lru_cache(maxsize=8192)
-def degree(expr: Expr, of: Expr | str = "exp") -> int | None:
-    """The degree in which an expression is homogeneous in a node, or in the calls of a
-    primitive: the expression scales with them. None if it is not homogeneous.
-    """
-    match expr:
-        case _ if expr == of or (isinstance(expr, Apply) and expr.op == of):
-            return 1
-        case Apply(op="neg", args=(a,)):
-            return degree(a, of)
-        case Apply(op="mul" | "div" as op, args=(a, b)):
-            one, other = degree(a, of), degree(b, of)
-            if one is None or other is None:
-                return None
-            return one + other if op == "mul" else one - other
-        case Apply(op="square", args=(a,)):
-            return None if (one := degree(a, of)) is None else 2 * one
-        case Apply(op="pow", args=(a, Const(value=n))) if n.denominator == 1:
-            return None if (one := degree(a, of)) is None else int(n) * one
-        case Apply(op="add" | "sub", args=(a, b)):
-            return _common(a, b, of)
-        case Select(condition=test, then=a, other=b) if degree(test, of) == 0:
-            return _common(a, b, of)
-        case Reduce(op="sum" | "mean", body=body, where=where) if (
-            where is None or degree(where, of) == 0
-        ):
-            return degree(body, of)
-        case _:
-            return 0 if all(degree(part, of) == 0 for part in children(expr)) else None
-
-
-def _common(left: Expr, right: Expr, of: Expr | str) -> int | None:
-    if ZERO in (left, right):
-        return degree(right if left == ZERO else left, of)
-    one, other = degree(left, of), degree(right, of)
-    return one if one == other else None
 
 
 # --- products that leave the range ----------------------------------------------------
