@@ -110,7 +110,7 @@ def fitted(module: str) -> tuple[tuple[Fit, Fitted], ...]:
 
 
 def entry(fit: Fit, done: Fitted) -> str:
-    """The fit as the runtimes' `_formulas.py` has it."""
+    """The fit as the runtimes' `_coefficients.py` has it."""
     return f"{fit.name} = {(done.over, done.under) if fit.under else done.over}"
 
 

@@ -64,6 +64,7 @@ def test_compile_writes_importable_packages(rules: Path, tmp_path: Path) -> None
         "_gradspec.py",
         "_special.py",
         "_formulas.py",
+        "_coefficients.py",
         "_axes.py",
     }
     written = _tree(tmp_path / "generated")
