@@ -2,37 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 
-from gradspec.derive.chain import plus, times
+from gradspec.derive.chain import coefficient, is_linear, plus, times
 from gradspec.ir.expr import ZERO, Apply, Const, Expr, Ref, show
 from gradspec.ir.rule import Rule
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import calls_surrogate, closed_outputs, inline, size, transform
+from gradspec.ir.walk import (
+    calls_surrogate,
+    closed_outputs,
+    inline,
+    names,
+    size,
+    transform,
+)
 from gradspec.symbolic.consult import short_derivatives
+from gradspec.symbolic.gather import factored_fraction
 from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.proof.prove import search
 
 _LARGEST = 60
 """Nodes of a formula whose derivative may have a short text."""
+_LARGEST_GATHERED = 80
+"""Nodes of a gradient whose fractions are gathered into one."""
 _STEPS = 1_000
 """For the proof that a text says the same; without one it is not shown."""
 
 
-def shortest(
-    rule: Rule, name: str, forms: tuple[Expr, ...], text: Callable[[Expr], str]
-) -> Expr:
-    """The shortest of forms of a cotangent, and of SymPy's that are proved equal to the
-    first."""
-    best = min(forms, key=lambda form: len(text(form)))
-    first = inline(rule.forward, forms[0])
+def shortest(rule: Rule, name: str, derived: Expr) -> Expr:
+    """The shortest form of the cotangent of input ``name``: as it is derived, with its
+    fractions gathered, or one of SymPy's that is proved equal to it."""
+    best = min((derived, *_gathered(rule, tidy(derived))), key=_length)
+    value = inline(rule.forward, derived)
     assumed = tuple(assume.condition for assume in rule.assumes)
     for form in _by_sympy(rule, name):
-        if len(text(form)) < len(text(best)):
-            proof = search(form, first, assumed, Effort(_STEPS), wrt=name).proof
+        if _length(form) < _length(best):
+            proof = search(form, value, assumed, Effort(_STEPS), wrt=name).proof
             best = best if proof is None else form
     return best
+
+
+def _length(expr: Expr) -> int:
+    return len(as_written(expr))
 
 
 def as_written(expr: Expr) -> str:
@@ -45,6 +56,21 @@ def as_written(expr: Expr) -> str:
         return node
 
     return show(transform(expr, visit))
+
+
+def _gathered(rule: Rule, derived: Expr) -> tuple[Expr, ...]:
+    """Forms without a fraction in another, of a formula that is small enough."""
+    upstream = frozenset(rule.cotangents)
+    if rule.has_axes or size(derived) > _LARGEST_GATHERED:
+        return (derived,)
+    if not is_linear(derived, upstream):
+        return (derived,)
+    total: Expr = ZERO
+    for name in rule.cotangents:
+        if name in names(derived):
+            factor = coefficient(derived, name, upstream)
+            total = plus(total, times(Ref(name), factored_fraction(factor) or factor))
+    return (derived, tidy(total))
 
 
 def _by_sympy(rule: Rule, name: str) -> list[Expr]:

@@ -7,13 +7,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from gradspec.derive.shortest import shortest
+from gradspec.derive.shortest import as_written, shortest
 from gradspec.diagnostics import Diagnostic, Outcome
 from gradspec.driver import cache
 from gradspec.driver.discover import Entry, read_entry, read_imported
 from gradspec.driver.load import Reader
 from gradspec.driver.run import compile_rules
-from gradspec.ir.expr import Expr, show
+from gradspec.ir.expr import Expr
 from gradspec.ir.plain import recall_or_compute, use_shelf
 from gradspec.ir.rule import Complete, Definition, Judged, Verdict
 from gradspec.options import Options
@@ -113,7 +113,7 @@ def _derived(rule: Complete, budget: float) -> tuple[str, ...]:
 
 def _shortest(rule: Complete, entry: Definition, budget: float) -> str:
     def work() -> Expr:
-        return shortest(rule, entry.input, (entry.value,), show)
+        return shortest(rule, entry.input, entry.value)
 
     found = run_limited(budget, work)
-    return show(entry.value if isinstance(found, Shortage) else found)
+    return as_written(entry.value if isinstance(found, Shortage) else found)

@@ -20,22 +20,21 @@ from typing import Any
 import click
 
 from gradspec.arguments import options as flags
-from gradspec.derive.shortest import shortest
 from gradspec.diagnostics import Diagnostic
 from gradspec.driver import cache
 from gradspec.driver.cache import import_module, row
 from gradspec.driver.run import compile_rules
-from gradspec.ir.expr import show
 from gradspec.ir.plain import use_shelf
-from gradspec.ir.rule import Definition, Judged, Rule, Status
+from gradspec.ir.rule import Judged, Status
 from gradspec.notebook import latex
+from gradspec.notebook.formulas import forward_formulas, gradient_formulas
 from gradspec.notebook.plot import give_plots
 from gradspec.options import Options
 from gradspec.report.diagnostics import printable, render
 from gradspec.report.summary import describe, verdicts
 from gradspec.source import Source
 from gradspec.syntax import nodes
-from gradspec.syntax.parse import parse, parse_expression
+from gradspec.syntax.parse import parse
 from gradspec.targets import TARGETS, outside_targets
 
 _COLOURS = {
@@ -138,7 +137,7 @@ def _rows(checked: Judged, definition: nodes.RuleDef) -> Iterator[str]:
     gradients = list(_gradients(checked, definition)) or [("", "no gradient")]
     height = f'rowspan="{len(gradients)}"'
     title = f"<code>{escape(definition.name)}</code>{_doc(definition)}"
-    formulas = "".join(_formulas(checked, definition))
+    formulas = "".join(map(_line, forward_formulas(checked.rule, definition)))
     first = f"<td {height} {_LEFT}>{title}</td><td {height} {_LEFT}>{formulas}</td>"
     for gradient, verdict in gradients:
         yield f"<tr>{first}<td {_LEFT}>{gradient}</td><td {_LEFT}>{verdict}</td></tr>"
@@ -152,51 +151,20 @@ def _doc(definition: nodes.RuleDef) -> str:
     return f"<br><code {_WORDS}>{words}</code>" if words else ""
 
 
-def _formulas(checked: Judged, definition: nodes.RuleDef) -> Iterator[str]:
-    """Assumptions, locals, outputs and surrogates as they are written."""
-    rule = checked.rule
-    backward = {one.name for one in (*rule.backward_locals, *rule.backward)}
-    for statement in definition.body:
-        match statement:
-            case nodes.Assign(name, indices, value) if name not in backward:
-                yield _line(latex.assignment(name, indices, value))
-            case nodes.Surrogate(name, indices, value):
-                text = latex.assignment(name, indices, value)
-                yield _line(rf"\text{{surrogate }} {text}")
-            case nodes.Assume(conditions):
-                for condition in conditions:
-                    yield _line(rf"\text{{assume }} {latex.expression(condition)}")
-
-
 def _gradients(checked: Judged, definition: nodes.RuleDef) -> Iterator[tuple[str, str]]:
     """Pairs of a gradient (or a local that only gradients use) and its verdict."""
-    written = {
-        statement.name: _line(
-            latex.assignment(statement.name, statement.indices, statement.value)
-        )
-        for statement in definition.body
-        if isinstance(statement, nodes.Assign | nodes.Override)
-    }
-    for let in checked.rule.backward_locals:
-        yield written[let.name], ""
-    verdicts = {verdict.input: verdict for verdict in checked.verdicts}
-    for entry in checked.rule.backward:
-        verdict = verdicts[entry.input]
+    verdicts = {f"d{verdict.input}": verdict for verdict in checked.verdicts}
+    for one in gradient_formulas(checked, definition):
+        line = _line(one.latex) if one.latex else f"<code>{escape(one.text)}</code>"
+        verdict = verdicts.get(one.name)
+        if verdict is None:
+            yield line, ""
+            continue
         said = escape(describe(verdict))
         said = f'<span style="color: {_COLOURS.get(verdict.status)}">{said}</span>'
-        if entry.is_override:
-            said += f": <code {_WORDS}>{escape(printable(entry.reason))}</code>"
-        line = _derived_line(checked.rule, entry) if entry.is_derived else None
-        yield line or written[entry.name], said
-
-
-def _derived_line(rule: Rule, entry: Definition) -> str:
-    indices = tuple(parse_expression(index) for index in entry.indices)
-    text = show(shortest(rule, entry.input, (entry.value,), show))
-    try:
-        return _line(latex.assignment(entry.name, indices, parse_expression(text)))
-    except ValueError:  # nested more deeply than an author may write
-        return f"<code>{escape(f'{entry.name} = {text}')}</code>"
+        if one.reason:
+            said += f": <code {_WORDS}>{escape(printable(one.reason))}</code>"
+        yield line, said
 
 
 def _line(text: str) -> str:

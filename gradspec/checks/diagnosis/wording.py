@@ -24,15 +24,14 @@ from gradspec.checks.instances import (
     Point,
     stem,
 )
-from gradspec.derive.chain import Underivable, coefficient, is_linear, plus, times
+from gradspec.derive.chain import Underivable
 from gradspec.derive.complete import derived_entries
 from gradspec.derive.shortest import as_written, shortest
 from gradspec.diagnostics import Diagnostic, Fix, Label, error, warning
 from gradspec.ir.elements import Axes, Index, Nested, element, extent, places
-from gradspec.ir.expr import ZERO, Expr, Ref, show, spoken
+from gradspec.ir.expr import Expr, show, spoken
 from gradspec.ir.rule import Definition, Input, Rule
-from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import names, nodes, size
+from gradspec.ir.walk import names, nodes
 from gradspec.primitives.foreign import foreign_operations
 from gradspec.source import Span
 from gradspec.symbolic.compare import (
@@ -42,12 +41,9 @@ from gradspec.symbolic.compare import (
     distinct_texts,
     short_number,
 )
-from gradspec.symbolic.gather import factored_fraction
 
 _LONGEST = 160
 """Characters beyond which a suggested line is not readable."""
-
-_LARGEST = 80  # nodes that are gathered into one fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,25 +360,10 @@ def _lines(
         return
     own = dict(zip(derived.indices, entry.indices, strict=True))
     value = rename_indices(derived.value, own)
-    forms = (value, *_forms(rule, tidy(value)))
-    form = shortest(rule, name.removeprefix("d"), forms, as_written)
+    form = shortest(rule, name.removeprefix("d"), value)
     notes = [(fix.note, fix.guilty) for fix in likely]
     line = _line(name, entry.indices, form)
     yield _fix(entry.span, line, *(notes[0] if notes else ()))
-
-
-def _forms(rule: Rule, derived: Expr) -> tuple[Expr, ...]:
-    upstream = frozenset(rule.cotangents)
-    if rule.has_axes or size(derived) > _LARGEST:
-        return (derived,)
-    if not is_linear(derived, upstream):
-        return (derived,)
-    total: Expr = ZERO
-    for name in rule.cotangents:
-        if name in names(derived):
-            factor = coefficient(derived, name, upstream)
-            total = plus(total, times(Ref(name), factored_fraction(factor) or factor))
-    return (derived, tidy(total))
 
 
 def _line(name: str, indices: tuple[str, ...], value: Expr) -> str:
