@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from fractions import Fraction
 
 from gradspec.ir.walk import deep
+from gradspec.primitives.lookup import is_function, primitive
+from gradspec.source import Span
 from gradspec.syntax import nodes
 
 # How tightly a text binds. A sum or product over an index takes all that follows it, so
@@ -31,6 +34,8 @@ _AROUND = {
     "cbrt": (r"\sqrt[3]{", "}"),
 }
 _OVER_INDICES = {"sum": r"\sum", "prod": r"\prod", "max": r"\max", "min": r"\min"}
+
+_TWO = nodes.Number(Fraction(2), "2", span=Span(0, 0))
 
 _Text = tuple[str, int]
 
@@ -172,9 +177,9 @@ def _power(base: nodes.Expr, exponent: nodes.Expr) -> _Text:
     raised = f"^{{{_spelling(exponent)[0]}}}"
     is_number = isinstance(exponent, nodes.Number)
     match base:
-        case nodes.Call(name, None, (part,), ()) if is_number and _NAMED.fullmatch(
-            name
-        ):
+        case nodes.Call(name, None, (part,), ()) if is_number and not _function(
+            name, None
+        ).startswith(r"\operatorname"):
             argument = _in_brackets(_spelling(part)[0])
             return f"{_function(name, None)}{raised}{argument}", _POWER
     return _at(base, _ATOM) + raised, _POWER
@@ -200,19 +205,32 @@ def _call(call: nodes.Call) -> _Text:
         if function in _AROUND:
             opened, closed = _AROUND[function]
             return f"{opened}{argument[0]}{closed}", _ATOM
+        if function == "square":
+            return _power(call.args[0], _TWO)
+        if function == "rsqrt":
+            return rf"\frac{{1}}{{\sqrt{{{argument[0]}}}}}", _POWER
+    notation = "" if call.output or call.keywords else _notation(function)
+    if "#" in notation:
+        for number, part in enumerate(call.args, 1):
+            notation = notation.replace(f"#{number}", _at(part, _ATOM))
+        return notation, _ATOM
     return f"{_function(function, call.output)}{_in_brackets(_arguments(call))}", _ATOM
 
 
 def _function(function: str, output: str | None) -> str:
     if output is None and _NAMED.fullmatch(function):
         return f"\\arc{function[1:]}" if function[0] == "a" else f"\\{function}"
-    if output is None and function == "gamma":
-        return r"\Gamma"
+    if output is None and (symbol := _notation(function)):
+        return symbol
     if output is None and _GREEK.fullmatch(function):
         return name(function)
     full = function if output is None else f"{function}.{output}"
     word = full.replace("_", r"\_")
     return rf"\operatorname{{{word}}}"
+
+
+def _notation(function: str) -> str:
+    return primitive(function).notation if is_function(function) else ""
 
 
 def _arguments(call: nodes.Call) -> str:

@@ -130,6 +130,8 @@ class Primitive:
     model       takes the numpy module, then float64 arrays; left out, NumPy's function if
                 the row is spelled as one, else None: use ``ball``
     cost        in multiplications of a float32 array (numpy, no vector maths library)
+    notation    LaTeX of the function's name, or of a call with ``#1``, ``#2`` for its
+                arguments, where mathematicians write no name ("": its own name)
     source      of the formula (DLMF, Abramowitz & Stegun, a paper, a manual)
     spellings   per target: "numpy", "torch", "tf", "jax"; and "python", of plain numbers,
                 where the standard library has it (elsewhere the meaning is expanded);
@@ -161,6 +163,7 @@ class Primitive:
     sympy: Callable[..., Any] | None = None
     model: Callable[..., Any] | None = None
     cost: float = 1.0
+    notation: str = ""
     source: str = ""
     notes: str = field(default="", compare=False)
 

@@ -111,6 +111,7 @@ _ROOTS = (
         ball=balls.hypot,
         sympy=lambda sp, x, y: sp.sqrt(x**2 + y**2),
         cost=10,
+        notation=r"\sqrt{#1^{2} + #2^{2}}",
         source="C standard, 7.12.7.4",
         spellings=calls(2, "np.hypot", "torch.hypot", "hypot", "math.hypot"),
     ),
@@ -124,6 +125,7 @@ _ROOTS = (
         sympy=lambda sp, x, y, z: sp.sqrt(x**2 - 4 * y * z),
         model=_discriminant_root,
         cost=20,
+        notation=r"\sqrt{#1^{2} - 4 \, #2 \, #3}",
         source="W. Kahan, On the Cost of Floating-Point Computation Without Extra-Precise"
         " Arithmetic, 2004",
         notes="scaled where squares leave the range, as hypot is",

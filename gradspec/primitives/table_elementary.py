@@ -179,6 +179,7 @@ _LOGISTIC = (
         sympy=lambda sp, x: 1 / (1 + sp.exp(-x)),
         model=_sigmoid,
         cost=12,
+        notation=r"\sigma",
         source="the logistic function; t / (1 + t) and 1 / (1 + t), t = exp(-|x|)",
         spellings=calls(
             1, "sigmoid", "torch.sigmoid", "tf.sigmoid", jax="jax.nn.sigmoid"

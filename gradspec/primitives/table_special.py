@@ -92,6 +92,7 @@ _ERROR = (
         ball=balls.ndtr,
         sympy=lambda sp, x: sp.erfc(-x / sp.sqrt(2)) / 2,
         cost=40,
+        notation=r"\Phi",
         source="DLMF 7.20.1; Abramowitz and Stegun 26.2.29",
     ),
     Primitive(
@@ -191,6 +192,7 @@ _GAMMA = (
         domain="x > 0 or x != floor(x)",
         mistaken=("lgamma",),
         cost=60,
+        notation=r"\Gamma",
         source="DLMF 5.2.1",
         spellings={**everywhere("gamma"), "python": call(1, "math.gamma")},
     ),
@@ -203,6 +205,7 @@ _GAMMA = (
         domain="x > 0 or x != floor(x)",
         series=None,
         cost=60,
+        notation=r"\psi",
         source="DLMF 5.2.2; reflection 5.15.6",
         spellings=everywhere("digamma") | {"torch": call(1, "torch.digamma")},
     ),

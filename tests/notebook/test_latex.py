@@ -42,6 +42,13 @@ CASES = {
     "tanh(x)**2": r"\tanh^{2}\left(x\right)",
     "atan(x) * max(x, 0)": r"\arctan\left(x\right) \, \max\left(x, 0\right)",
     "sqrt(abs(x))": r"\sqrt{\left|x\right|}",
+    "hypot(x + 1, y) * rsqrt(x)": (
+        r"\sqrt{\left(x + 1\right)^{2} + y^{2}} \, \frac{1}{\sqrt{x}}"
+    ),
+    "square(tanh(x)) + sigmoid(-x)**2": (
+        r"\tanh^{2}\left(x\right) + \sigma^{2}\left(-x\right)"
+    ),
+    "square(square(x))": r"\left(x^{2}\right)^{2}",
     "gamma(x) + gamma": r"\Gamma\left(x\right) + \gamma",
     "my_rule.z(x, k=2)": r"\operatorname{my\_rule.z}\left(x, k = 2\right)",
     "0 < x <= 1 and not y >= 0": r"0 < x \le 1 \text{ and } \lnot \left(y \ge 0\right)",
