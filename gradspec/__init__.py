@@ -1,4 +1,4 @@
-"""gradspec: write the mathematics once, get gradients that are right everywhere.
+"""gradspec: write the mathematics once, get gradients that are right everywhere::
 
     import gradspec
     ops = gradspec.load("activations.grad", target="torch")

@@ -124,12 +124,13 @@ def evidence(
                 if verdict.status in _TOLD or (
                     count and verdict.status is Status.DERIVED
                 ):
-                    told = _evidence(verdict, count)
+                    told = evidence_of(verdict, count)
                     lines.append(f"{result.display}:{rule.line} {rule.name}: {told}")
     return "\n".join(lines)
 
 
-def _evidence(verdict: Verdict, witnessed: int) -> str:
+def evidence_of(verdict: Verdict, witnessed: int = 0) -> str:
+    """A verdict and what it rests on; SymPy's derivative agrees at so many points."""
     if verdict.status is Status.REFUTED:
         parts = [f"by {verdict.method} at {verdict.bits} bits"]
     elif verdict.status is Status.PROVED or verdict.sizes:
@@ -146,7 +147,7 @@ def _evidence(verdict: Verdict, witnessed: int) -> str:
     if verdict.given:
         parts.append(f"given {', '.join(verdict.given)}")
     name = _described(verdict).partition(" (")[0]
-    return f"{name}: {'; '.join(parts)}"
+    return f"{name}: {'; '.join(parts)}" if parts else name
 
 
 def _points(verdict: Verdict) -> Iterator[str]:

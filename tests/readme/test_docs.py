@@ -51,5 +51,7 @@ def test_every_page_that_is_named_exists(page: Path) -> None:
 
 def test_the_index_lists_every_page() -> None:
     index = (DOCS / "README.md").read_text("utf-8")
-    pages = [page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")]
+    made = DOCS / "gallery"  # by a build of the site
+    found = (page for page in DOCS.rglob("*.md") if made not in page.parents)
+    pages = [page.relative_to(DOCS).as_posix() for page in found]
     assert [p for p in pages if p != "README.md" and f"]({p})" not in index] == []
