@@ -21,7 +21,7 @@ import click
 
 from gradspec import arguments
 from gradspec.options import AuditOptions, Options
-from gradspec.version import __version__
+from gradspec.version import __version__, versions
 
 if TYPE_CHECKING:
     from gradspec.checks.witness import Witness
@@ -40,12 +40,27 @@ _LOOK = 0.3
 """Seconds between two looks at the files that `--watch` watches."""
 
 
+def _print_version(context: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked:
+        click.echo(
+            versions() if context.params["verbose"] else f"gradspec {__version__}"
+        )
+        context.exit()
+
+
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 88}
 )
-@click.version_option(__version__, prog_name="gradspec", message="%(prog)s %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version, with --verbose those of Python and libraries too.",
+)
+@click.option("--verbose", is_flag=True, is_eager=True, hidden=True)
 @click.pass_context
-def cli(context: click.Context) -> None:
+def cli(context: click.Context, verbose: bool) -> None:
     """Write the mathematics once, get gradients that are right everywhere.
 
     Rules stand in .grad files. `compile` proves them and writes modules for NumPy,
@@ -53,6 +68,8 @@ def cli(context: click.Context) -> None:
     fault. What the table [tool.gradspec] of pyproject.toml says (paths, targets, out,
     strict, budget, ignore) holds where an option does not.
     """
+    if verbose:
+        raise click.UsageError("--verbose stands after a command, or with --version")
     if context.invoked_subcommand not in arguments.COMMANDS:
         return
     try:

@@ -19,7 +19,7 @@ from typing import Any, TextIO
 
 import click
 
-from gradspec.version import __version__
+from gradspec.version import versions
 
 _LEFT = {errno.EPIPE} | ({errno.EINVAL} if os.name == "nt" else set())
 """Errors that mean that the reader (`head`, a pager) has gone."""
@@ -83,7 +83,7 @@ def tell(fault: Exception) -> None:
     with tempfile.NamedTemporaryFile(
         "w", prefix="gradspec-", suffix=".txt", delete=False, encoding="utf-8"
     ) as file:
-        file.write(f"gradspec {__version__}, Python {sys.version}\n")
+        file.write(f"{versions()}\n")
         file.writelines(traceback.format_exception(fault))
     click.echo(
         f"gradspec failed by a fault of its own ({type(fault).__name__}); nothing was"

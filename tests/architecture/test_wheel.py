@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -24,6 +25,15 @@ def test_a_wheel_compiles_rules_by_itself(tmp_path: Path) -> None:
     assert "gradspec/_rules/tutorial/log1pexp.grad" in names
     assert "gradspec/explain/GS401.md" in names
     assert "gradspec/measure/frameworks/on_torch.py" in names
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"gradspec"}
+    (said,) = (
+        path.read_text("utf-8") for path in installed.glob("*.dist-info/METADATA")
+    )
+    assert "Classifier: Typing :: Typed" in said and "Provides-Extra: all" in said
+    page = said.partition("\n\n")[2]
+    assert "The tutorial goes from" in page and "```python" in page
+    links = re.findall(r"\]\((?!https://|#)[^)]*\)", page)
+    assert not links, "dead on the page of an index"
     rules = installed / "gradspec" / "_rules" / "tutorial"
     child = subprocess.run(
         [sys.executable, "-m", "gradspec", "compile", str(rules), "--target", "all"],

@@ -211,9 +211,16 @@ def test_explain(tmp_path: Path) -> None:
 
 
 def test_version_and_completion(tmp_path: Path) -> None:
+    from importlib.metadata import version
+
     from gradspec import __version__
 
+    numpy = version("numpy")
     assert run("--version", cwd=tmp_path) == f"gradspec {__version__}\n"
+    for both in (("--version", "--verbose"), ("--verbose", "--version")):
+        lines = run(*both, cwd=tmp_path).splitlines()
+        assert lines[0] == f"gradspec {__version__}" and "numpy " + numpy in lines
+    assert "with --version" in run("--verbose", "explain", cwd=tmp_path, code=2)
     assert "_GRADSPEC_COMPLETE" in run("completion", "bash", cwd=tmp_path)
 
 

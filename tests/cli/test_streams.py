@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from gradspec.report.streams import tell
+from gradspec.version import versions
+
 RULE = "rule f(x) -> y:\n    y = x * x\n"
 FILES = {"good": RULE, "wrong": RULE + "    dx = dy\n"}
 CHECK, COMPILE = "check {}.grad", "compile {}.grad --target numpy --out out"
@@ -63,3 +66,14 @@ def test_no_character_is_a_fault(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert b"override dx = \\u2026" in done.stderr
+
+
+def test_the_file_of_a_fault_names_versions(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    tell(ZeroDivisionError("in a rule"))
+    (file,) = tmp_path.glob("gradspec-*.txt")
+    assert str(file) in capsys.readouterr().err
+    head, _, trace = file.read_text("utf-8").partition("\nZeroDivisionError: ")
+    assert head == versions() and trace == "in a rule\n"
