@@ -349,6 +349,44 @@ class Item(RankedNode):
     index: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Solve(RankedNode):
+    """``x`` with ``matrix x = right``: the last ``axes`` axes of ``right``, and twice as
+    many of ``matrix``; all other axes broadcast. Of ``columns`` one more axis of
+    ``right`` comes last, which the matrix lacks. ``side`` is the half of a triangular
+    matrix that is read ("lower", "upper", or ""); ``batched`` tells whether others than
+    the named axes may be there.
+    """
+
+    matrix: Expr
+    right: Expr
+    axes: int
+    columns: bool
+    side: str
+    batched: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Root(RankedNode):
+    """Where ``residual`` is 0, by Newton's method from ``start``. It and its derivative
+    ``slope`` are functions of ``variable``, a name that is bound here: element by
+    element, or of all along the last ``axes`` axes, of which the slope then has two
+    each. A fixed point is iterated first (``iterate``).
+    """
+
+    residual: Expr
+    slope: Expr
+    start: Expr
+    variable: str
+    axes: int
+    iterate: bool
+
+    def __post_init__(self) -> None:
+        RankedNode.__post_init__(self)
+        free = (name for name in self.names if not is_bound(name))
+        object.__setattr__(self, "names", tuple(free))
+
+
 def is_bound(name: str) -> bool:
     """True of the names inside a loop, which no value of a rule has."""
     return name.startswith("_")
@@ -417,6 +455,8 @@ Ranked: TypeAlias = (
     | LinearScan
     | Loop
     | Item
+    | Solve
+    | Root
     | Windows
     | ProductOfOthers
     | Stack

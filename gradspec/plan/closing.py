@@ -26,8 +26,6 @@ from gradspec.ir.recurrence import (
     Recurrence,
     System,
     components,
-    recurrences,
-    systems,
 )
 from gradspec.ir.rule import (
     Complete,
@@ -52,6 +50,7 @@ from gradspec.plan.arrays import (
     names,
 )
 from gradspec.plan.axes import Value, size_of
+from gradspec.plan.equation import plan_system
 from gradspec.plan.extents import is_condition
 from gradspec.plan.operations import (
     LOWEST,
@@ -114,9 +113,8 @@ class _Closing:
         self.view |= {n: Known(Name(n), is_number=True) for n in numbers}
         self.held: set[Expr] = set()  # the arrays so far
         lets = rule.forward, rule.backward_locals
-        for part in (part for some in lets for part in systems(rule, some)):
-            raise NotEmitted(f"an equation defines {part.values[0].name}")
-        every = (part for some in lets for part in recurrences(rule, some))
+        parts = (part for some in lets for part in components(some, rule.assumes))
+        every = (part for part in parts if not isinstance(part, Definition))
         self.running = {name: part for part in every for name in part.names}
 
     def close(self) -> Closed:
@@ -240,9 +238,9 @@ class _Closing:
         return found
 
     def _run(
-        self, part: Recurrence, view: dict[str, Known], is_gradient: bool
+        self, part: Recurrence | System, view: dict[str, Known], is_gradient: bool
     ) -> dict[str, Expr]:
-        """The values of a recurrence, which the view then has."""
+        """The values of a recurrence or of equations, which the view then has."""
 
         def array(
             value: ir.Expr,
@@ -256,7 +254,11 @@ class _Closing:
             return replace(made, expr=_floating(made.expr, self.types))
 
         try:
-            found = plan_recurrence(part, view, array)
+            found = (
+                plan_system(part, view, array)
+                if isinstance(part, System)
+                else plan_recurrence(part, view, array)
+            )
         except NoLoop as reason:
             raise NotEmitted(str(reason)) from None
         for let in part.values:
@@ -326,8 +328,7 @@ class _Closing:
         self, part: Definition | Recurrence | System, view: dict[str, Known]
     ) -> None:
         """The tangents of states, which the view then has in full."""
-        assert not isinstance(part, System)
-        if isinstance(part, Recurrence):
+        if not isinstance(part, Definition):
             found = self._run(part, view, False)
         else:
             value = self._array(part.value, part.indices, part.axes, view)

@@ -25,7 +25,9 @@ from gradspec.plan.arrays import (
     Permute,
     Pick,
     Reduce,
+    Root,
     ScatterAdd,
+    Solve,
     Spread,
     Stack,
     Take,
@@ -163,6 +165,10 @@ def _extent(node: Expr, parts: Sequence[Extent]) -> Extent:
             start = Extents({}).of(loop.starts[index]).sizes
             at = len(start) + 1 + loop.places[index]
             return Extent((*start[:at], length, *start[at:]), batched)
+        case Solve():
+            own = parts[1].sizes
+        case Root():
+            own = parts[2].sizes
         case Reduce(axes=axes, keep=keep):
             for axis in axes:
                 own = _with(own, axis, (ONE,) if keep else ())

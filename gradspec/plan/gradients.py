@@ -29,6 +29,7 @@ from gradspec.plan.arrays import (
     Rearranged,
     Reduce,
     ScatterAdd,
+    Solve,
     Stack,
     Where,
     may_be_number,
@@ -299,7 +300,7 @@ def _factors(node: Expr) -> tuple[Expr, ...]:
             return (value,)
         case Rearranged(arg=arg) | Reduce(arg=arg) | Cumulative(arg=arg):
             return (arg,)
-        case LinearScan(term=arg) | Item(arg=arg):
+        case LinearScan(term=arg) | Item(arg=arg) | Solve(right=arg):
             return (arg,)
         case _:
             return ()

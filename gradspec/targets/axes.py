@@ -53,6 +53,10 @@ def runtime_call(node: arrays.RankedNode, parts: Sequence[Text], page: Page) -> 
             return f"{page.axes('scan')}({_loop(node, texts)})"
         case arrays.Item(index=index):
             return f"{parts[0].within(ATOM)}[{index}]"
+        case arrays.Solve():
+            return _solution(node, texts, page)
+        case arrays.Root():
+            return _root(node, texts, page)
         case arrays.Stack():
             return f"{page.axes('stack_last')}({', '.join(texts)})"
         case arrays.Softmax(axis=axis):
@@ -61,14 +65,33 @@ def runtime_call(node: arrays.RankedNode, parts: Sequence[Text], page: Page) -> 
             raise AssertionError(node)
 
 
+def _solution(node: arrays.Solve, texts: Sequence[str], page: Page) -> str:
+    """The runtime's solution of linear equations, whose batch axes broadcast."""
+    axes = f", {node.axes}" if node.axes > 1 else ""
+    name = page.equations("solve_columns" if node.columns else "solve")
+    return f"{name}({', '.join(texts)}{axes})"
+
+
+def _root(node: arrays.Root, texts: Sequence[str], page: Page) -> str:
+    """The runtime's Newton's method, with functions of the state."""
+    residual, slope, start = texts
+    steps = ", ".join(f"lambda {node.variable}: {_step(t)}" for t in (residual, slope))
+    name = page.equations("root_of_system" if node.axes else "root")
+    axes = f", {node.axes}" if node.axes > 1 else ""
+    return f"{name}({steps}, {start}{axes}{', iterate=True' * node.iterate})"
+
+
 _LONG = 40  # characters of a step that gets brackets, in which it is broken
+
+
+def _step(text: str) -> str:
+    return f"({text})" if len(text) > _LONG else text
 
 
 def _loop(loop: arrays.Loop, texts: Sequence[str]) -> str:
     """The arguments of the runtime's loop: functions of one place."""
     count = len(loop.steps)
-    long = (f"({text})" if len(text) > _LONG else text for text in texts[:count])
-    steps = [f"lambda _was, _at, _now: {text}" for text in long]
+    steps = [f"lambda _was, _at, _now: {_step(text)}" for text in texts[:count]]
     groups = (steps, texts[count : 2 * count], texts[2 * count :])
     listed = ", ".join(f"[{', '.join(group)}]" for group in groups)
     back = ", reverse=True" if loop.reverse else ""

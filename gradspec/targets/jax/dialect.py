@@ -76,6 +76,14 @@ def _operation_text(
             return f"jnp.diagonal({texts[0]}, axis1={first}, axis2={second})"
         case arrays.Arange(size=size):
             return f"jnp.arange({whole(size).text})"
+        case arrays.Solve(axes=1, side="", batched=False):
+            return f"jnp.linalg.solve({', '.join(texts)})"
+        case arrays.Solve(side=side) if side:
+            name = page.equations("triangular" + "_columns" * node.columns)
+            lower = ", lower=True" if side == "lower" else ""
+            if not node.batched:
+                name = "jax.scipy.linalg.solve_triangular"
+            return f"{name}({', '.join(texts)}{lower})"
         case arrays.Cumulative(axis=axis, reverse=False):
             return f"jnp.cumsum({texts[0]}, {axis})"
         case arrays.Cumulative(axis=axis):

@@ -58,6 +58,12 @@ def _call(
             return f"np.diagonal({texts[0]}, axis1={first}, axis2={second})"
         case arrays.Arange(size=size):
             return f"np.arange({whole(size).text})"
+        case arrays.Solve(axes=1):
+            half = {"lower": "np.tril({})", "upper": "np.triu({})"}.get(node.side, "{}")
+            solved = [half.format(texts[0]), texts[1]]
+            if node.batched:
+                return runtime_call(node, [Text(t, ATOM) for t in solved], page)
+            return f"np.linalg.solve({', '.join(solved)})"
         case arrays.Cumulative(axis=axis, reverse=False):
             return f"np.cumsum({texts[0]}, axis={axis})"
         case arrays.Cumulative(axis=axis):

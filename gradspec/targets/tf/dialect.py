@@ -72,6 +72,8 @@ def _call(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> str
             return _diagonal(texts[0], first, second)
         case arrays.Arange(size=size):
             return f"tf.range({whole(size).text}, dtype=tf.int64)"
+        case arrays.Solve(side=side) if side or (node.axes == 1 and not node.batched):
+            return _solution(node, texts)
         case arrays.Cumulative(axis=axis, reverse=reverse):
             backwards = ", reverse=True" if reverse else ""
             return f"tf.cumsum({texts[0]}, {axis}{backwards})"
@@ -81,6 +83,17 @@ def _call(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> str
             return f"tf.nn.log_softmax({texts[0]})"
         case _:
             return runtime_call(node, parts, page)
+
+
+def _solution(node: arrays.Solve, texts: list[str]) -> str:
+    matrix, right = texts
+    name, words = "tf.linalg.solve", ""
+    if node.side:
+        name = "tf.linalg.triangular_solve"
+        words = "" if node.side == "lower" else ", lower=False"
+    if node.columns:
+        return f"{name}({matrix}, {right}{words})"
+    return f"tf.squeeze({name}({matrix}, tf.expand_dims({right}, -1){words}), -1)"
 
 
 def _expand(part: Text, axes: tuple[int, ...]) -> str:

@@ -85,6 +85,8 @@ def _operation_text(
             return f"{page.axes('positions')}({whole(size).text}, {parts[-1].text})"
         case arrays.ScatterAdd():
             return _scatter(node, texts, page)
+        case arrays.Solve():
+            return _solution(node, texts, parts, page)
         case arrays.Cumulative(axis=axis, reverse=reverse):
             return _running(texts[0], axis, reverse)
         case arrays.Softmax(axis=axis):
@@ -134,6 +136,21 @@ def _running(text: str, axis: int, reverse: bool) -> str:
     if not reverse:
         return f"torch.cumsum({text}, {axis})"
     return f"torch.cumsum(torch.flip({text}, ({axis},)), {axis}).flip({axis})"
+
+
+def _solution(
+    node: arrays.Solve, texts: list[str], parts: tuple[Text, ...], page: Page
+) -> str:
+    given = ", ".join(texts)
+    if node.side:
+        upper = f"upper={node.side == 'upper'}"
+        if node.columns:
+            return f"torch.linalg.solve_triangular({given}, {upper})"
+        column = f"{texts[0]}, {with_new_axes(parts[1], (-1,))}"
+        return f"torch.linalg.solve_triangular({column}, {upper}){_COLUMN}"
+    if node.batched or node.axes > 1:
+        return runtime_call(node, parts, page)
+    return f"torch.linalg.solve({given})"
 
 
 def _scatter(node: arrays.ScatterAdd, texts: list[str], page: Page) -> str:
