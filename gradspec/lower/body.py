@@ -8,7 +8,17 @@ from dataclasses import dataclass, field, replace
 from gradspec.ir.expr import Expr, Ref
 from gradspec.ir.rule import Definition, Input, Kind, Origin, Output, Role
 from gradspec.ir.walk import nodes as expr_nodes
-from gradspec.lower.context import Binding, Context, Hidden, NameRole, Scope, Variable
+from gradspec.lower.arrays import letters
+from gradspec.lower.calls import array_of, is_whole
+from gradspec.lower.context import (
+    UNKNOWN,
+    Binding,
+    Context,
+    Hidden,
+    NameRole,
+    Scope,
+    Variable,
+)
 from gradspec.lower.equations import as_definition
 from gradspec.lower.header import Declaration
 from gradspec.lower.indices import make_bindings, solve, stand
@@ -332,7 +342,7 @@ def check_growth(body: Body) -> None:
             body.cx.findings.error(
                 "GS224",
                 f"`{let.name}` is too deep{cause}",
-                body.assigned[let.name],
+                body.assigned.get(let.name, let.span),
                 notes=(f"at most {DEEPEST} operations inside one another",),
                 help="divide the rule: a rule that is called is not put in place",
             )
@@ -351,10 +361,41 @@ def read_value(
     """The right side with the left side's indices in force. ``axes`` are those that
     the left side must have, None for those that the right side gives it.
     """
+    if node.indices is None and is_whole(node.value, cx):
+        spelled = _element_of_whole(node, axes, cx)
+        if spelled is None:
+            return (), None
+        node = spelled
     bindings = _left_indices(node, axes, cx)
     with cx.scope.bind(bindings or ()):
         value = read(node.value)
     return (bindings, value) if bindings is not None else ((), None)
+
+
+def _element_of_whole(
+    node: Assignment | nodes.Surrogate, axes: tuple[str | int, ...] | None, cx: Context
+) -> Assignment | nodes.Surrogate | None:
+    """``y = softmax(x)`` as ``y[i] = softmax(x)[i]``."""
+    array = array_of(node.value, cx)
+    if array is None or not isinstance(node.value, nodes.Call):
+        return None
+    if not array.axes:
+        return node
+    if axes is not None and axes != array.axes and UNKNOWN not in array.axes:
+        shown = [
+            f"axes ({', '.join(map(str, one))})" if one else "no axes"
+            for one in (axes, array.axes)
+        ]
+        cx.findings.error(
+            "GS219",
+            f"`{node.name}` has {shown[0]}, and this result has {shown[1]}",
+            node.value.span,
+            help=f"name the indices: `{node.name}[i] = {node.value.function}(…)[…]`",
+        )
+        return None
+    free = iter(letters((*cx.scope.variables, *cx.scope.sizes)))
+    names = tuple(nodes.Name(next(free), span=node.value.span) for _ in array.axes)
+    return replace(node, indices=names, value=replace(node.value, indices=names))
 
 
 def _left_indices(

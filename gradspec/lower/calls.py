@@ -1,17 +1,20 @@
-"""Calls: a built-in is applied, a def is put in place, a rule is kept as a `Call`."""
+"""Calls: a built-in is applied, a def is put in place, an elementwise rule is kept as a
+`Call`; the values of a rule with axes are values of the caller (`lower.arrays`)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import assert_never
 
 from gradspec.ir.expr import Apply, Call, Const, Expr, Ref, spoken
-from gradspec.ir.rule import Input, Kind, Output, Rule
+from gradspec.ir.rule import Input, Kind, Rule
 from gradspec.ir.walk import nodes as expr_nodes
 from gradspec.ir.walk import transform
-from gradspec.lower.context import Context, near
+from gradspec.lower.arrays import Array, fit
+from gradspec.lower.context import UNKNOWN, Binding, Context, NameRole, Variable, near
 from gradspec.lower.module import (
     DEEPEST,
     LARGEST,
@@ -53,8 +56,12 @@ def lower_call(node: nodes.Call, cx: Context) -> Value | None:
     if callee is None or isinstance(callee, Failed):
         _report_absent(node, callee, cx)
         return None
+    is_ranked = isinstance(callee, Rule) and callee.has_axes
     if not isinstance(callee, Rule) and node.output is not None:
         _no_outputs(node, cx)
+        return None
+    if node.indices is not None and not is_ranked:
+        _no_indices(node, cx)
         return None
     bound = _bind(node, callee, cx)
     if bound is None:
@@ -66,7 +73,8 @@ def lower_call(node: nodes.Call, cx: Context) -> Value | None:
         case Function():
             return _inline(node, callee, bound, cx)
         case Rule():
-            return _call(node, callee, bound, cx)
+            called = _element_of_result if is_ranked else _call
+            return called(node, callee, bound, cx)
         case _:
             assert_never(callee)
 
@@ -84,7 +92,7 @@ _OF_REDUCTIONS = frozenset(("axis", "dim", "keepdim", "keepdims"))
 def _read_arguments(node: nodes.Call, cx: Context) -> None:
     """Read the arguments only for the diagnostics inside them."""
     for arg in (*node.args, *(k.value for k in node.keywords)):
-        cx.lower(arg)
+        array_of(arg, cx)
 
 
 def _report_absent(node: nodes.Call, callee: Callee | None, cx: Context) -> None:
@@ -131,6 +139,17 @@ def _no_outputs(node: nodes.Call, cx: Context) -> None:
         f"`{node.function}` has no outputs to choose from: only rules have",
         node.function_span,
         help=f"write `{node.function}(…)` without `.{node.output}`",
+    )
+
+
+def _no_indices(node: nodes.Call, cx: Context) -> None:
+    _read_arguments(node, cx)
+    cx.findings.error(
+        "GS232",
+        f"`{node.function}(…)` is a number, and has no indices",
+        node.span,
+        help="only the result of a rule with axes has elements; the indices of an array"
+        f" stand behind its name: `{node.function}(x[i])`",
     )
 
 
@@ -281,13 +300,19 @@ def _apply(
 def _value_of_type(
     node: nodes.Expr, type: Type, purpose: str, cx: Context
 ) -> Value | None:
-    match type:
-        case Type.BOOL:
-            return cx.condition(node)
-        case Type.INT:
-            return cx.integer(node, purpose)
-        case Type.REAL:
-            return cx.number(node)
+    value = cx.lower(node)
+    return value and _of_type(value, type, node.span, purpose, cx)
+
+
+def _of_type(
+    value: Value, type: Type, span: Span, purpose: str, cx: Context
+) -> Value | None:
+    if type is Type.BOOL:
+        return cx.require_condition(value, span)
+    number = cx.require_number(value, span)
+    if number is None or type is Type.REAL:
+        return number
+    return cx.require_integer(number, span, purpose)
 
 
 # --- defs ----------------------------------------------------------------------------
@@ -347,10 +372,6 @@ def _too_large(node: nodes.Call, cx: Context) -> None:
 
 
 def _call(node: nodes.Call, rule: Rule, bound: Arguments, cx: Context) -> Value | None:
-    if rule.has_axes:
-        _ranked_callee(node, rule, cx)
-        _read_arguments(node, cx)
-        return None
     number = _output(node, rule, cx)
     args = [_argument(node, rule, i, bound.get(i.name), cx) for i in rule.inputs]
     sound = tuple(arg for arg in args if arg is not None)
@@ -375,17 +396,6 @@ def _output(node: nodes.Call, rule: Rule, cx: Context) -> int | None:
         help = near(node.output, outputs) or f"write {listed}"
     cx.findings.error("GS218", headline, node.function_span, help=help)
     return None
-
-
-def _ranked_callee(node: nodes.Call, rule: Rule, cx: Context) -> None:
-    variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
-    ranked = next(v.name for v in variables if v.shape.axes)
-    cx.findings.error(
-        "GS219",
-        f"`{rule.name}` cannot be called in an expression: its `{ranked}` has axes",
-        node.function_span,
-        help="only elementwise rules can be called; write its formula out here",
-    )
 
 
 def _argument(
@@ -434,6 +444,116 @@ def _rank_0(value: Value, span: Span, purpose: str, cx: Context) -> Value | None
         " the called rule",
     )
     return None
+
+
+# --- rules with axes ------------------------------------------------------------------
+
+
+def is_whole(node: nodes.Expr, cx: Context) -> bool:
+    """True of a call of a rule with axes that names no element of the result."""
+    if not isinstance(node, nodes.Call) or node.indices is not None:
+        return False
+    callee = cx.library.find(node.function)
+    return isinstance(callee, Rule) and callee.has_axes
+
+
+def array_of(node: nodes.Expr, cx: Context) -> Array | None:
+    """A whole array: a name, a slice, or the result of a rule; an expression of another
+    kind is one without axes."""
+    if isinstance(node, nodes.Call) and is_whole(node, cx):
+        callee = cx.library.find(node.function)
+        assert isinstance(callee, Rule)
+        bound = _bind(node, callee, cx)
+        return _result(node, callee, bound, cx) if bound is not None else None
+    variable = cx.scope.variables.get(node.id) if isinstance(node, nodes.Name) else None
+    if variable is not None and cx.scope.index(variable.name) is None:
+        whole = tuple(nodes.Whole(span=node.span) for _ in variable.axes)
+        node = nodes.Indexed(variable.name, whole, span=node.span) if whole else node
+    if not isinstance(node, nodes.Indexed):
+        value = cx.lower(node)
+        return None if value is None else Array(value)
+    names = tuple(
+        nodes.Name(f":{place}", span=index.span)
+        if isinstance(index, nodes.Whole)
+        else index
+        for place, index in enumerate(node.indices)
+    )
+    holes = tuple(
+        Binding(name.id, name.id, name.span)
+        for name, index in zip(names, node.indices, strict=True)
+        if isinstance(index, nodes.Whole) and isinstance(name, nodes.Name)
+    )
+    with cx.scope.bind(holes):
+        value = cx.lower(replace(node, indices=names))
+    axes = tuple(UNKNOWN if b.axis is None else b.axis for b in holes)
+    return None if value is None else Array(value, tuple(b.id for b in holes), axes)
+
+
+def _element_of_result(
+    node: nodes.Call, rule: Rule, bound: Arguments, cx: Context
+) -> Value | None:
+    """An element of the result, which is read as if it had a name."""
+    array = _result(node, rule, bound, cx)
+    if array is None:
+        return None
+    if not array.axes and node.indices is None:
+        return array.value
+    name = f"{cx.findings.text(node.function_span)}(…)"
+    batch, back = array.value.batch, array.value.is_backward
+    cx.scope.variables[name] = Variable(
+        name, NameRole.LOCAL, array.value.type, array.axes, batch, back
+    )
+    value = cx.lower(
+        nodes.Name(name, span=node.span)
+        if node.indices is None
+        else nodes.Indexed(name, node.indices, span=node.span)
+    )
+    del cx.scope.variables[name]
+    if value is None:
+        return None
+    assert isinstance(value.expr, Ref)
+    around = tuple(binding.id for binding in cx.scope.indices)
+    return replace(value, expr=array.at(value.expr.indices, around).at(node.span))
+
+
+def _result(
+    node: nodes.Call, rule: Rule, bound: Arguments, cx: Context
+) -> Array | None:
+    if cx.placed is None:
+        what = f"`{rule.name}` has axes: it can be called in the body of a rule only"
+        help = "give a rule the array, or write the formula of an element"
+        cx.findings.error("GS219", what, node.function_span, help=help)
+        return None
+    if rule.overrides:
+        name = next(iter(rule.overrides))
+        what = f"`{rule.name}` overrides the gradient of `{name}`, and has axes"
+        help = "put the override into an elementwise rule, and call that one in both"
+        cx.findings.error("GS219", what, node.function_span, help=help)
+        return None
+    number = _output(node, rule, cx)
+    arrays = {i.name: _array(node, rule, i, bound.get(i.name), cx) for i in rule.inputs}
+    sound = {name: array for name, array in arrays.items() if array is not None}
+    if number is None or len(sound) < len(arrays):
+        return None
+    called = fit(node, rule, sound, cx)
+    return None if called is None else called.result(number, cx)
+
+
+def _array(
+    node: nodes.Call, rule: Rule, input: Input, given: nodes.Expr | None, cx: Context
+) -> Array | None:
+    if given is None:
+        value = _default(rule, input, node.span, cx)
+        return None if value is None else Array(value)
+    array = array_of(given, cx)
+    if array is None:
+        return None
+    purpose = f"argument `{input.name}` of `{rule.name}`"
+    type = type_of_kind(input.kind)
+    value = _of_type(array.value, type, given.span, purpose, cx)
+    if value is not None and input.kind.is_static and not input.is_size:
+        value = _static(value, given.span, purpose, cx)
+    return None if value is None else replace(array, value=value)
 
 
 # --- functions of other libraries -----------------------------------------------------

@@ -9,9 +9,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum, auto
+from itertools import chain, count
 
 from gradspec.diagnostics import Diagnostic, Label, Severity, error
 from gradspec.ir.expr import Expr, Ref
+from gradspec.ir.rule import Assume, Definition
 from gradspec.ir.walk import names
 from gradspec.lower.module import Library, Type, Value, type_of
 from gradspec.primitives.lookup import CONSTANTS, is_function
@@ -138,6 +140,27 @@ class Demands:
 
 
 @dataclass(slots=True)
+class Placed:
+    """The values of called rules that a rule has among its ``definitions``. ``taken`` are
+    the names in its text; ``results`` those of outputs of called rules; ``calls`` has the
+    rule's names for the values of each call; ``assumes`` is what holds of them.
+    """
+
+    definitions: list[Definition]
+    taken: frozenset[str]
+    variables: dict[str, Variable] = field(default_factory=dict)
+    results: dict[str, None] = field(default_factory=dict)
+    calls: dict[object, dict[str, str]] = field(default_factory=dict)
+    assumes: list[Assume] = field(default_factory=list)
+
+    def fresh(self, *wanted: str) -> str:
+        """The first of some names that is free, or the last with a number."""
+        numbered = (f"{wanted[-1]}{number}" for number in count(2))
+        known = {*self.taken, *self.variables}
+        return next(n for n in chain(wanted, numbered) if n not in known)
+
+
+@dataclass(slots=True)
 class Context:
     """``reader`` lowers a sub-expression (it is `expressions.lower_expression`; passed
     in because references, calls and expressions contain one another).
@@ -149,6 +172,7 @@ class Context:
     reader: Callable[[nodes.Expr, Context], Value | None]
     parameters: tuple[str, ...] = ()
     is_function: bool = False
+    placed: Placed | None = None
     demands: Demands = field(default_factory=Demands)
 
     def lower(self, node: nodes.Expr) -> Value | None:

@@ -145,12 +145,13 @@ def _are_swapped(node: nodes.Indexed, variable: Variable, cx: Context) -> bool:
     for binding, axis in zip((first, second), variable.axes[::-1], strict=True):
         if binding.axis is None:
             binding.axis, binding.place = axis, node.span
+    texts = [cx.findings.text(index.span) for index in node.indices]
     cx.findings.error(
         "GS230",
         f"the indices of `{variable.name}` are swapped",
         node.span,
         label=f"`{variable.name}` has the axes {variable.axes[0]}, {variable.axes[1]}",
-        help=f"write `{variable.name}[{second.name}, {first.name}]`",
+        help=f"write `{variable.name}[{', '.join(reversed(texts))}]`",
     )
     return True
 
@@ -193,6 +194,15 @@ def _is_limited(binding: Binding, axis: str | int, cx: Context) -> bool:
 def _is_value(name: str, cx: Context) -> bool:
     scope = cx.scope
     return any(name in names for names in (scope.variables, scope.sizes, scope.hidden))
+
+
+def _report_slice(node: nodes.Whole, cx: Context) -> None:
+    cx.findings.error(
+        "GS119",
+        "an index stands for a whole axis; a slice is an argument of a rule with axes",
+        node.span,
+        help="name the index, `x[i]`, and use it where it runs; or `softmax(x[i, :])[j]`",
+    )
 
 
 def _unbound(node: nodes.Name, cx: Context) -> None:
@@ -288,6 +298,9 @@ def lower_expression(node: nodes.Expr, cx: Context) -> Value | None:
             return lower_call(node, cx)
         case nodes.Comprehension():
             return lower_comprehension(node, cx)
+        case nodes.Whole():
+            _report_slice(node, cx)
+            return None
         case _:
             assert_never(node)
 

@@ -23,6 +23,7 @@ from gradspec.ir.rule import (
 )
 from gradspec.ir.walk import expand, names, transform
 from gradspec.ir.walk import nodes as expr_nodes
+from gradspec.lower.arrays import without_copies
 from gradspec.lower.body import (
     Assignment,
     Body,
@@ -37,6 +38,7 @@ from gradspec.lower.context import (
     Findings,
     Hidden,
     NameRole,
+    Placed,
     Scope,
     Variable,
     near,
@@ -62,20 +64,30 @@ def lower_rule(
     made = declare(node, findings)
     assignments = with_indices(made, node.body)
 
+    taken = _names_in(node, made)
+
     def read(states: Mapping[str, Variable], told: Findings | None = None) -> Body:
         scope = first_scope(made, assignments, states)
         found = told or Findings(findings.source)
-        body = Body(Context(scope, library, found, lower_expression), made)
+        placed = Placed([], taken)
+        cx = Context(scope, library, found, lower_expression, placed=placed)
+        body = Body(cx, made, placed.definitions)
         for assignment in assignments:
             read_assignment(assignment, body)
         return body
 
     body = read(state_variables(made, assignments, read), findings)
     _check_outputs(body)
+    surrogates = _surrogates(node, body)
+    placed = body.cx.placed
+    assert placed is not None
+    every = without_copies((*body.definitions, *surrogates), placed)
+    surrogates = tuple(d for d in every if d.role is Role.SURROGATE)
+    body.definitions[:] = (d for d in every if d.role is not Role.SURROGATE)
     check_growth(body)
-    definitions = (*body.definitions, *_surrogates(node, body))
-    assumes = _assumes(node, body)
+    assumes = (*_assumes(node, body), *placed.assumes)
     arrange_states(body, assumes)
+    definitions = (*body.definitions, *surrogates)
     _check_ranges(node, definitions, body)
     kept = _read_keeps(node, body)
     examples = _examples(node, body)
@@ -103,6 +115,18 @@ def lower_rule(
     return with_spans(sized) if findings.is_sound else None
 
 
+def _names_in(node: nodes.RuleDef, made: Declaration) -> frozenset[str]:
+    """The names that a rule uses for something, and those of gradients and tangents."""
+    values = [s.value for s in node.body if isinstance(s, nodes.Assignment)]
+    for equation in (s for s in node.body if isinstance(s, nodes.Solve)):
+        values += (e for e in (equation.start, equation.condition) if e is not None)
+    every = (n for value in values for n in nodes.walk(value))
+    names = {n.id for n in every if isinstance(n, nodes.Name)}
+    names |= {s.name for s in node.body if isinstance(s, nodes.Assignment)}
+    names |= {v.name for v in made.variables} | {*made.sizes}
+    return frozenset(names | {f"d{n}" for n in names} | {f"{n}_dot" for n in names})
+
+
 def _with_sizes(rule: Rule) -> Rule:
     """A static integer over which an index ranges is the size of an axis wherever it
     stands."""
@@ -113,6 +137,7 @@ def _with_sizes(rule: Rule) -> Rule:
     sums = (n for v in values for n in expr_nodes(v) if isinstance(n, Reduce))
     axes = {bound.axis for one in sums for bound in one.bounds}
     axes.update(a for d in rule.definitions for a in d.axes)
+    axes.update(n.axis for v in values for n in expr_nodes(v) if isinstance(n, Size))
     named = {i.name for i in rule.static_inputs if i.name in axes}
     if not named:
         return rule
@@ -289,7 +314,7 @@ def read_assumes(node: nodes.Assume, body: Body) -> tuple[Assume, ...]:
 
 def _assume(node: nodes.Expr, body: Body) -> Assume | None:
     scope = _assume_scope(body)
-    cx = replace(body.cx, scope=scope)
+    cx = replace(body.cx, scope=scope, placed=None)
     names = (*scope.variables, *scope.sizes, *scope.hidden)
     free = tuple(name for name in free_indices(node) if name.id not in names)
     bindings = make_bindings(free, cx)

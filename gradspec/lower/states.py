@@ -94,6 +94,17 @@ def arrange_states(body: Body, assumes: tuple[Assume, ...]) -> None:
         whose = (
             "its own definition" if use.name == let.name else f"that of `{let.name}`"
         )
+        placed = body.cx.placed
+        if placed is not None and use.name in placed.variables:
+            body.cx.findings.error(
+                "GS208",
+                f"`{use.name}`, a value of the called rule, is used in {whose} at a place"
+                " that is not earlier",
+                use.span or let.span,
+                help="assume of the arguments what that rule assumes, such as `assume k"
+                " > 0` of an offset",
+            )
+            return
         body.cx.findings.error(
             "GS208",
             f"`{use.name}` is used in {whose} at a place that is not earlier",

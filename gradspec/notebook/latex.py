@@ -51,7 +51,7 @@ def assignment(
 ) -> str:
     """``y_{i} = …``"""
     with deep():
-        return f"{_with_indices(target, indices or ())} = {_spelling(value)[0]}"
+        return f"{_with_indices(name(target), indices or ())} = {_spelling(value)[0]}"
 
 
 def function(definition: nodes.FunctionDef) -> str:
@@ -97,8 +97,10 @@ def _spelling(expr: nodes.Expr) -> _Text:
             return r"\infty", _ATOM
         case nodes.Name(text):
             return name(text), _ATOM
+        case nodes.Whole():
+            return ":", _ATOM
         case nodes.Indexed(text, indices):
-            return _with_indices(text, indices), _ATOM
+            return _with_indices(name(text), indices), _ATOM
         case nodes.Unary("not", operand):
             return rf"\lnot {_at(operand, _COMPARE + 1)}", _NOT
         case nodes.Unary(op, operand):
@@ -117,8 +119,10 @@ def _spelling(expr: nodes.Expr) -> _Text:
             return rf" \text{{ {op} }} ".join(parts), own
         case nodes.Conditional():
             return _cases(expr), _CHOICE
-        case nodes.Call():
-            return _call(expr)
+        case nodes.Call(indices=indices):
+            if not indices:
+                return _call(expr)
+            return _with_indices(_in_brackets(_call(expr)[0]), indices), _ATOM
         case nodes.Comprehension():
             return _over_indices(expr), _OPEN
 
@@ -133,8 +137,7 @@ def _number(number: nodes.Number) -> _Text:
     )
 
 
-def _with_indices(text: str, indices: tuple[nodes.Expr, ...]) -> str:
-    base = name(text)
+def _with_indices(base: str, indices: tuple[nodes.Expr, ...]) -> str:
     if not indices:
         return base
     base = f"{{{base}}}" if "_{" in base else base

@@ -179,7 +179,7 @@ def resolve(node: nodes.Expr) -> Expr:
             return Select(resolve(condition), resolve(then), resolve(otherwise))
         case nodes.Call(function=function, args=args):
             return Apply(function, tuple(resolve(a) for a in args))
-        case nodes.Indexed() | nodes.Comprehension():
+        case nodes.Indexed() | nodes.Comprehension() | nodes.Whole():
             raise ValueError("a formula of the table has no indices")
         case _:
             assert_never(node)

@@ -375,16 +375,23 @@ class Builder:
         return nodes.Indexed(c[0].text, indices, span=_over(c))
 
     def call(self, c: Children) -> nodes.Call:
-        name, _, output, _, arguments, _ = c
+        name, _, output, _, arguments, _, places = c
         arguments = arguments or ()
         return nodes.Call(
             name.text,
             output.text if output is not None else None,
             tuple(a for a in arguments if type(a) is not nodes.Keyword),
             tuple(a for a in arguments if type(a) is nodes.Keyword),
+            places.indices if places is not None else None,
             span=_over(c),
             function_span=name.span.to(output.span) if output else name.span,
         )
+
+    def elements(self, c: Children) -> nodes.Indexed:
+        return self.indexed([c[0], *c])
+
+    def whole(self, c: Children) -> nodes.Whole:
+        return nodes.Whole(span=c[0].span)
 
     def arguments(self, c: Children) -> tuple[nodes.Expr | nodes.Keyword, ...]:
         found = _without(c, "COMMA")

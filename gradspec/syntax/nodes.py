@@ -4,8 +4,9 @@
     expr      ::= Number | Name | Indexed(name, index*) | Unary(op, expr)
                 | Binary(op, expr, expr) | Compare(expr, (op, expr)+)
                 | Logical(op, expr*) | Conditional(then, condition, otherwise)
-                | Call(function, output?, arg*, keyword*)
+                | Call(function, output?, arg*, keyword*, index*?)
                 | Comprehension(op, body, index+, condition?)
+                | Whole
     index     ::= Name | Ranged(name, expr)
 
 Every node has a span. Spans take no part in equality, so two texts that say the same
@@ -122,14 +123,21 @@ class Keyword(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Whole(Node):
+    """``:`` among indices, for all of an axis: ``x[i, :]``."""
+
+
+@dataclass(frozen=True, slots=True)
 class Call(Node):
     """``function(args, keyword=…)``; ``rule.output(args)`` picks one of several
-    outputs."""
+    outputs. ``indices`` are those of an element of an array, ``softmax(x)[i]``; None for
+    the whole result."""
 
     function: str
     output: str | None
     args: tuple[Expr, ...]
     keywords: tuple[Keyword, ...]
+    indices: tuple[Expr, ...] | None = None
     function_span: Span = field(compare=False, repr=False, kw_only=True)
 
 
@@ -155,13 +163,14 @@ Expr: TypeAlias = (
     | Conditional
     | Call
     | Comprehension
+    | Whole
 )
 
 
 def parts(node: Expr) -> tuple[Expr, ...]:
     """The direct sub-expressions, left to right."""
     match node:
-        case Number() | Name():
+        case Number() | Name() | Whole():
             return ()
         case Indexed(indices=indices):
             return indices
@@ -173,8 +182,8 @@ def parts(node: Expr) -> tuple[Expr, ...]:
             return operands
         case Conditional(then=then, condition=condition, otherwise=otherwise):
             return (then, condition, otherwise)
-        case Call(args=args, keywords=keywords):
-            return (*args, *(k.value for k in keywords))
+        case Call(args=args, keywords=keywords, indices=indices):
+            return (*args, *(k.value for k in keywords), *(indices or ()))
         case Comprehension(body=body, indices=indices, condition=condition):
             ranges = (i.range for i in indices if isinstance(i, Ranged))
             return (body, *ranges, *(() if condition is None else (condition,)))

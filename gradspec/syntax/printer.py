@@ -158,6 +158,8 @@ def _spelling(expr: nodes.Expr) -> tuple[_Document, int]:
             return text or number_text(value), _ATOM
         case nodes.Name(name):
             return name, _ATOM
+        case nodes.Whole():
+            return ":", _ATOM
         case nodes.Indexed(name, indices):
             return target_text(name, indices), _ATOM
         case nodes.Unary("not", operand):
@@ -179,11 +181,14 @@ def _spelling(expr: nodes.Expr) -> tuple[_Document, int]:
             return (first, *((f" {op} ", right) for op, right in pairs)), _COMPARE
         case nodes.Conditional():
             return _cases(expr), _CHOICE
-        case nodes.Call(function, output, args, keywords):
+        case nodes.Call(function, output, args, keywords, indices):
             name = function if output is None else f"{function}.{output}"
             words = ((f"{each.name}=", _spelling(each.value)[0]) for each in keywords)
             given = (_spelling(arg)[0] for arg in args)
-            return _call(name, _list((*given, *words))), _ATOM
+            return (
+                _call(name, _list((*given, *words))),
+                target_text("", indices),
+            ), _ATOM
         case nodes.Comprehension(op, body, indices, condition):
             parts: _Document = (_spelling(body)[0], _BLANK, "for ", _indices(indices))
             if condition is not None:
