@@ -98,7 +98,7 @@ class Array:
         return with_indices(self.value.expr, places, avoid)
 
     @property
-    def captured(self) -> tuple[str, ...]:
+    def outer(self) -> tuple[str, ...]:
         """The indices around the call that it depends on."""
         return tuple(n for n in self.value.expr.free if n not in self.holes)
 
@@ -106,19 +106,19 @@ class Array:
 # --- what is called ------------------------------------------------------------------
 
 
-def _passing(name: str, inputs: tuple[Input, ...], replaced: Definition) -> Rule:
+def _rule_of_first(name: str, inputs: tuple[Input, ...], replaced: Definition) -> Rule:
     """An elementwise rule that gives its first input, and has another gradient."""
     value = Definition("y", Role.OUTPUT, Ref("x"))
     outputs = (Output("y", Kind.FLOAT, Shape(), spans=("x",)),)
     return Rule(name, None, inputs, outputs, (value, replaced))
 
 
-_SURROGATE = _passing(
+_SURROGATE = _rule_of_first(
     "with_surrogate",
     (Input("x", Kind.NOGRAD, Shape()), Input("soft", Kind.FLOAT, Shape())),
     Definition("y", Role.SURROGATE, Ref("soft")),
 )
-_STOPPED = _passing(
+_STOPPED = _rule_of_first(
     "stop_gradient",
     (Input("x", Kind.FLOAT, Shape()),),
     Definition(
@@ -148,7 +148,7 @@ class Fitted:
         soft = next((d for d in self.rule.surrogates if d.name == output.name), None)
         lets = (let,) if soft is None else (let, soft)
         fronts = self._fronts()
-        renamed = self._renamed(cx)
+        renamed = self._new_indices(cx)
         made = self._define(lets, fronts, renamed, cx)
         front = [n for n in self.leads if any(n in fronts[d.name] for d in lets)]
         own = tuple(renamed[index] for index in let.indices)
@@ -178,7 +178,7 @@ class Fitted:
         for name, array in self.arrays.items():
             extra = len(array.axes) - len(self._input(name).shape.axes)
             own = self.batch[len(self.batch) - extra :]
-            found[name] = frozenset((*array.captured, *own))
+            found[name] = frozenset((*array.outer, *own))
         lets = (*self.rule.forward, *self.rule.surrogates)
         for let in (*lets, *lets):  # twice: the values of a recurrence use later ones
             below = (found.get(name, frozenset()) for name in names(let.value))
@@ -188,11 +188,11 @@ class Fitted:
     def _input(self, name: str) -> Input:
         return next(i for i in self.rule.inputs if i.name == name)
 
-    def _renamed(self, cx: Context) -> dict[str, str]:
+    def _new_indices(self, cx: Context) -> dict[str, str]:
         """New names for the indices of the rule that mean something to the caller."""
         own = _indices_of(self.rule)
         given = (index_names(a.value.expr) for a in self.arrays.values())
-        avoid = {*_declared(cx), *self.leads, *chain(*given)}
+        avoid = {*_declared_names(cx), *self.leads, *chain(*given)}
         free = iter(letters((*avoid, *own)))
         return {name: next(free) if name in avoid else name for name in own}
 
@@ -221,7 +221,9 @@ class Fitted:
                 own = self.rule.name
             wanted = (own,) if let.name in outputs else (let.name, own)
             made[let.name] = placed.fresh(*wanted)
-            inputs = [a for n, a in self.arrays.items() if n in self._reached(let.name)]
+            inputs = [
+                a for n, a in self.arrays.items() if n in self._names_below(let.name)
+            ]
             leads = tuple(n for n in self.leads if n in fronts[let.name])
             placed.variables[made[let.name]] = Variable(
                 made[let.name],
@@ -271,7 +273,7 @@ class Fitted:
                 condition = self._convert(one.condition, renamed, fronts, made)
                 yield Assume(condition, (*leads, *own), self.span)
 
-    def _reached(self, name: str) -> frozenset[str]:
+    def _names_below(self, name: str) -> frozenset[str]:
         known = {d.name: d for d in self.rule.forward}
         found = {name}
         for _ in known:
@@ -339,13 +341,13 @@ def without_copies(
         lets = tuple(
             replace(
                 let,
-                value=_renamed(let.value, name, copy.name),
-                start=let.start and _renamed(let.start, name, copy.name),
+                value=_rename(let.value, name, copy.name),
+                start=let.start and _rename(let.start, name, copy.name),
             )
             for let in lets
         )
         placed.assumes[:] = (
-            replace(one, condition=_renamed(one.condition, name, copy.name))
+            replace(one, condition=_rename(one.condition, name, copy.name))
             for one in placed.assumes
         )
     return lets
@@ -356,7 +358,7 @@ def _is_copy(let: Definition, name: str) -> bool:
     return is_same and let.role is not Role.SURROGATE
 
 
-def _renamed(expr: Expr, old: str, new: str) -> Expr:
+def _rename(expr: Expr, old: str, new: str) -> Expr:
     """An expression with another name for a value that it uses."""
 
     def visit(node: Expr) -> Expr:
@@ -393,10 +395,10 @@ def fit(
             front = array.axes[:extra]
             common = min(len(front), len(batch))
             if front[extra - common :] != batch[len(batch) - common :]:
-                what = (
-                    f"axes {_listed(front)} stand before those of `{input.name}`, and"
+                what = f"axes {_axes_text(front)} stand before those of `{input.name}`, and"
+                what += (
+                    f" axes {_axes_text(batch)} before those of an argument in front"
                 )
-                what += f" axes {_listed(batch)} before those of an argument in front"
                 _misfit(what, "they are the same from the last one on", node, cx)
                 return None
             batch = max(batch, front, key=len)
@@ -408,7 +410,7 @@ def fit(
             elif known != given:
                 _report_sizes(node, rule, input, one, (known, given), cx)
                 return None
-    captured = dict.fromkeys(chain(*(array.captured for array in arrays.values())))
+    captured = dict.fromkeys(chain(*(array.outer for array in arrays.values())))
     leads: dict[str, Axis] = {}
     for name in captured:
         binding = next(b for b in cx.scope.indices if b.id == name)
@@ -418,13 +420,13 @@ def fit(
             _misfit(what, help, node, cx)
             return None
         leads[name] = binding.solution
-    free = iter(letters((*_indices_of(rule), *captured, *_declared(cx))))
+    free = iter(letters((*_indices_of(rule), *captured, *_declared_names(cx))))
     names_of_batch = tuple(next(free) for _ in batch)
     leads |= dict(zip(names_of_batch, batch, strict=True))
     return Fitted(rule, arrays, axes, leads, names_of_batch, node.span)
 
 
-def _declared(cx: Context) -> frozenset[str]:
+def _declared_names(cx: Context) -> frozenset[str]:
     """The names of the rule but those of indices and of values of called rules."""
     assert cx.placed is not None, "checked before a rule is called"
     names = (*cx.scope.variables, *cx.scope.hidden, *cx.scope.sizes)
@@ -452,7 +454,7 @@ def _size(array: Array) -> Axis | None:
             return None
 
 
-def _listed(axes: Iterable[Axis]) -> str:
+def _axes_text(axes: Iterable[Axis]) -> str:
     return f"({', '.join(map(str, axes))})"
 
 
@@ -464,8 +466,8 @@ def _report_count(
     node: syntax.Call, rule: Rule, input: Input, array: Array, cx: Context
 ) -> None:
     own, given = input.shape.axes, array.axes
-    shown = _listed(("...", *own) if input.shape.batch else own)
-    has = f"axes {_listed(given)}" if given else "no axes"
+    shown = _axes_text(("...", *own) if input.shape.batch else own)
+    has = f"axes {_axes_text(given)}" if given else "no axes"
     if len(given) < len(own):
         help = (
             "give a name without indices, a slice `x[i, :]`, or name the array first:"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import assert_never
@@ -15,6 +15,7 @@ from gradspec.ir.walk import nodes as expr_nodes
 from gradspec.ir.walk import transform
 from gradspec.lower.arrays import Array, fit
 from gradspec.lower.context import UNKNOWN, Binding, Context, NameRole, Variable, near
+from gradspec.lower.habits import call_help, is_of_arrays, reduction_text
 from gradspec.lower.module import (
     DEEPEST,
     LARGEST,
@@ -31,12 +32,10 @@ from gradspec.lower.module import (
     type_of,
     type_of_kind,
 )
-from gradspec.primitives.lookup import is_function
 from gradspec.primitives.row import Primitive
 from gradspec.source import SHIPPED, Span
 from gradspec.syntax import nodes
 from gradspec.syntax.grammar import REDUCTIONS
-from gradspec.syntax.mistakes import STOPPING
 
 Arguments = Mapping[str, nodes.Expr]
 _Callable = Rule | Function | Primitive
@@ -47,7 +46,7 @@ def lower_call(node: nodes.Call, cx: Context) -> Value | None:
     callee = cx.library.find(node.function)
     if isinstance(callee, Primitive | None) and _is_reduction(node):
         arguments = [cx.findings.text(arg.span) for arg in node.args]
-        help = _reduction_text(node.function, node, arguments, cx)
+        help = reduction_text(node.function, node, arguments, cx)
         headline = (
             f"`{node.function}` of one argument is a reduction, and names its indices"
         )
@@ -97,7 +96,7 @@ def _read_arguments(node: nodes.Call, cx: Context) -> None:
 
 def _report_absent(node: nodes.Call, callee: Callee | None, cx: Context) -> None:
     name, span = node.function, node.function_span
-    if not _is_of_arrays(node):
+    if not is_of_arrays(node):
         _read_arguments(node, cx)
     if callee is not None:
         cx.findings.note(
@@ -108,7 +107,7 @@ def _report_absent(node: nodes.Call, callee: Callee | None, cx: Context) -> None
         )
         return
     shown = name if node.output is None else f"{name}.{node.output}"
-    help = _call_help(node, cx) or _offer(node.output or name, cx)
+    help = call_help(node, cx) or _offer(node.output or name, cx)
     if not help and name in cx.scope.variables:
         help = f"`{name}` is a value: to multiply write `{name} * (…)`"
     help = help or (
@@ -170,7 +169,7 @@ def _bind(node: nodes.Call, callee: _Callable, cx: Context) -> Arguments | None:
             headline = f"`{spoken(callee.name)}` has no argument `{word.name}`"
             is_built_in = isinstance(callee, Primitive)
             like = near(word.name, names) or (
-                _call_help(node, cx) if is_built_in else ""
+                call_help(node, cx) if is_built_in else ""
             )
             _misfit(headline, word.span, callee, cx, like)
             return None
@@ -554,154 +553,3 @@ def _array(
     if value is not None and input.kind.is_static and not input.is_size:
         value = _static(value, given.span, purpose, cx)
     return None if value is None else replace(array, value=value)
-
-
-# --- functions of other libraries -----------------------------------------------------
-
-_HABITS = {
-    name: forms
-    for names, forms in {
-        "ln": "log({0})",
-        "where select cond ifelse": "{1} if {0} else {2}",
-        "maximum fmax": "max({0}, {1})",
-        "minimum fmin": "min({0}, {1})",
-        "clamp clip clip_by_value": "clip({0}, {1}, {2}) | max({0}, {1}) | min({0}, {2})",
-        "arctan": "atan({0})",
-        "arcsin": "asin({0})",
-        "arccos": "acos({0})",
-        "arcsinh": "asinh({0})",
-        "arccosh": "acosh({0})",
-        "arctanh": "atanh({0})",
-        "arctan2": "atan2({0}, {1})",
-        "power pow": "({0})**({1})",
-        "exp10": "10**({0})",
-        "sgn": "sign({0})",
-        "fabs absolute": "abs({0})",
-        "rint": "round({0})",
-        "fix": "trunc({0})",
-        "add": "{0} + {1}",
-        "subtract": "{0} - {1}",
-        "multiply mul": "{0} * {1}",
-        "divide true_divide div": "{0} / {1}",
-        "negative neg": "-{0}",
-        "mod fmod remainder": "{0} % {1}",
-        "expit logistic": "sigmoid({0})",
-        "log_expit log_sigmoid": "logsigmoid({0})",
-        "gammaln loggamma": "lgamma({0})",
-        "psi": "digamma({0})",
-        "trigamma": "polygamma(1, {0})",
-        "step heaviside": "1 if {0} > 0 else 0",
-        "norm": "sqrt(sum(x[i]**2 for i))",
-        "dot inner": "sum(a[i] * b[i] for i)",
-        "matmul mm einsum": "sum(a[i, l] * b[l, j] for l)",
-        "softmax": "exp(x[i]) / sum(exp(x[j]) for j)",
-        "log_softmax": "x[i] - logsumexp(x[j] for j)",
-        "var": "mean((x[i] - m)**2 for i)",
-        "std": "sqrt(mean((x[i] - m)**2 for i))",
-        "cumsum": "sum(x[j] for j if j <= i)",
-        "argmax amax reduce_max": "max(x[i] for i)",
-        "amin reduce_min": "min(x[i] for i)",
-        "reduce_sum": "sum(x[i] for i)",
-        "reduce_mean": "mean(x[i] for i)",
-    }.items()
-    for name in names.split()
-}
-"""By the name of NumPy, PyTorch, TensorFlow, SciPy or C; ``{0}`` is the first argument.
-Of functions of whole arrays the formula of an element, in which `x` is the array; of
-several forms that for the arguments that are given."""
-
-_PLACES = {
-    "input x a base": 0,
-    "min a_min low lo clip_value_min exponent other": 1,
-    "max a_max high hi clip_value_max": 2,
-}
-"""The places of arguments that are passed by keyword."""
-
-
-def _call_help(node: nodes.Call, cx: Context) -> str:
-    """Advice for a call of a function of another library; empty for any other."""
-    arguments = [cx.findings.text(arg.span) for arg in node.args]
-    name = node.function
-    if node.output is not None:
-        if name in cx.scope.variables:  # x.exp()
-            own = _element(cx, name)
-            arguments = [own, *arguments]
-        name = node.output
-    if name in REDUCTIONS:
-        return _reduction_text(name, node, arguments, cx)
-    if name in ("stop_gradient", "detach"):
-        return STOPPING
-    if name in _HABITS:
-        words = {word.name: cx.findings.text(word.value.span) for word in node.keywords}
-        placed = {
-            place: words[word]
-            for some, place in _PLACES.items()
-            for word in some.split()
-            if word in words
-        }
-        return f"write `{_filled_form(_HABITS[name], placed | dict(enumerate(arguments)))}`"
-    if node.output is not None and is_function(name):
-        return f"`{name}` is a built-in: write `{name}({', '.join(arguments)})`"
-    return ""
-
-
-def _is_of_arrays(node: nodes.Call) -> bool:
-    """True if a function from elsewhere takes whole arrays: their names have no
-    indices."""
-    name = node.output or node.function
-    return name in REDUCTIONS or "{0}" not in _HABITS.get(name, "{0}")
-
-
-def _filled_form(forms: str, given: Mapping[int, str]) -> str:
-    """The form whose places are given, with the arguments in them."""
-    every = [
-        (form, {int(place) for place in re.findall(r"\{(\d)\}", form)})
-        for form in forms.split(" | ")
-    ]
-    form, places = next((one for one in every if one[1] == given.keys()), every[0])
-    if places != given.keys():
-        given = dict(enumerate("abc"))
-    text = form.format(*(given.get(place, "") for place in range(3)))
-    return re.sub(
-        r"\(([\w.]+)\)\*\*", r"\1**", re.sub(r"\*\*\(([\w.]+)\)", r"**\1", text)
-    )
-
-
-def _element(cx: Context, name: str) -> str:
-    """A variable, with an index for each axis."""
-    axes = cx.scope.variables[name].axes
-    indices = ", ".join("ijklmnpqrs"[: len(axes)])
-    return f"{name}[{indices}]" if axes else name
-
-
-def _reduction_text(
-    name: str, node: nodes.Call, arguments: Sequence[str], cx: Context
-) -> str:
-    """``sum(exp(x[j]))`` → ``sum(exp(x[j]) for j)``"""
-    example = f"a reduction names its indices: `{name}(x[i] for i)`"
-    if not arguments:
-        return example
-    text = arguments[0]
-    if not node.args or node.function in cx.scope.variables:  # x.sum()
-        indices = text.partition("[")[2][:-1]
-    elif isinstance(node.args[0], nodes.Name) and text in cx.scope.variables:
-        text = _element(cx, text)
-        indices = text.partition("[")[2][:-1]
-    else:
-        indices = ", ".join(_unbound(node.args[0], cx))
-    return f"write `{name}({text} for {indices})`" if indices else example
-
-
-def _unbound(expr: nodes.Expr, cx: Context) -> Sequence[str]:
-    """Names that stand as indices and mean nothing yet."""
-    indexed = (n for n in nodes.walk(expr) if isinstance(n, nodes.Indexed))
-    names = {
-        index.id
-        for node in indexed
-        for index in node.indices
-        if isinstance(index, nodes.Name)
-    }
-    scope = cx.scope
-    return sorted(
-        n for n in names if scope.index(n) is None and n not in scope.known_names()
-    )

@@ -1,0 +1,160 @@
+"""Functions of other libraries: what is written here in the place of their calls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from gradspec.lower.context import Context
+from gradspec.primitives.lookup import is_function
+from gradspec.syntax import nodes
+from gradspec.syntax.grammar import REDUCTIONS
+from gradspec.syntax.mistakes import STOPPING
+
+_HABITS = {
+    name: forms
+    for names, forms in {
+        "ln": "log({0})",
+        "where select cond ifelse": "{1} if {0} else {2}",
+        "maximum fmax": "max({0}, {1})",
+        "minimum fmin": "min({0}, {1})",
+        "clamp clip clip_by_value": "clip({0}, {1}, {2}) | max({0}, {1}) | min({0}, {2})",
+        "arctan": "atan({0})",
+        "arcsin": "asin({0})",
+        "arccos": "acos({0})",
+        "arcsinh": "asinh({0})",
+        "arccosh": "acosh({0})",
+        "arctanh": "atanh({0})",
+        "arctan2": "atan2({0}, {1})",
+        "power pow": "({0})**({1})",
+        "exp10": "10**({0})",
+        "sgn": "sign({0})",
+        "fabs absolute": "abs({0})",
+        "rint": "round({0})",
+        "fix": "trunc({0})",
+        "add": "{0} + {1}",
+        "subtract": "{0} - {1}",
+        "multiply mul": "{0} * {1}",
+        "divide true_divide div": "{0} / {1}",
+        "negative neg": "-{0}",
+        "mod fmod remainder": "{0} % {1}",
+        "expit logistic": "sigmoid({0})",
+        "log_expit log_sigmoid": "logsigmoid({0})",
+        "gammaln loggamma": "lgamma({0})",
+        "psi": "digamma({0})",
+        "trigamma": "polygamma(1, {0})",
+        "step heaviside": "1 if {0} > 0 else 0",
+        "norm": "sqrt(sum(x[i]**2 for i))",
+        "dot inner": "sum(a[i] * b[i] for i)",
+        "matmul mm einsum": "sum(a[i, l] * b[l, j] for l)",
+        "softmax": "exp(x[i]) / sum(exp(x[j]) for j)",
+        "log_softmax": "x[i] - logsumexp(x[j] for j)",
+        "var": "mean((x[i] - m)**2 for i)",
+        "std": "sqrt(mean((x[i] - m)**2 for i))",
+        "cumsum": "sum(x[j] for j if j <= i)",
+        "argmax amax reduce_max": "max(x[i] for i)",
+        "amin reduce_min": "min(x[i] for i)",
+        "reduce_sum": "sum(x[i] for i)",
+        "reduce_mean": "mean(x[i] for i)",
+    }.items()
+    for name in names.split()
+}
+"""By the name of NumPy, PyTorch, TensorFlow, SciPy or C; ``{0}`` is the first argument.
+Of functions of whole arrays the formula of an element, in which `x` is the array; of
+several forms that for the arguments that are given."""
+
+_PLACES = {
+    "input x a base": 0,
+    "min a_min low lo clip_value_min exponent other": 1,
+    "max a_max high hi clip_value_max": 2,
+}
+"""The places of arguments that are passed by keyword."""
+
+
+def call_help(node: nodes.Call, cx: Context) -> str:
+    """Advice for a call of a function of another library; empty for any other."""
+    arguments = [cx.findings.text(arg.span) for arg in node.args]
+    name = node.function
+    if node.output is not None:
+        if name in cx.scope.variables:  # x.exp()
+            own = _element(cx, name)
+            arguments = [own, *arguments]
+        name = node.output
+    if name in REDUCTIONS:
+        return reduction_text(name, node, arguments, cx)
+    if name in ("stop_gradient", "detach"):
+        return STOPPING
+    if name in _HABITS:
+        words = {word.name: cx.findings.text(word.value.span) for word in node.keywords}
+        placed = {
+            place: words[word]
+            for some, place in _PLACES.items()
+            for word in some.split()
+            if word in words
+        }
+        return f"write `{_filled_form(_HABITS[name], placed | dict(enumerate(arguments)))}`"
+    if node.output is not None and is_function(name):
+        return f"`{name}` is a built-in: write `{name}({', '.join(arguments)})`"
+    return ""
+
+
+def is_of_arrays(node: nodes.Call) -> bool:
+    """True if a function from elsewhere takes whole arrays: their names have no
+    indices."""
+    name = node.output or node.function
+    return name in REDUCTIONS or "{0}" not in _HABITS.get(name, "{0}")
+
+
+def _filled_form(forms: str, given: Mapping[int, str]) -> str:
+    """The form whose places are given, with the arguments in them."""
+    every = [
+        (form, {int(place) for place in re.findall(r"\{(\d)\}", form)})
+        for form in forms.split(" | ")
+    ]
+    form, places = next((one for one in every if one[1] == given.keys()), every[0])
+    if places != given.keys():
+        given = dict(enumerate("abc"))
+    text = form.format(*(given.get(place, "") for place in range(3)))
+    return re.sub(
+        r"\(([\w.]+)\)\*\*", r"\1**", re.sub(r"\*\*\(([\w.]+)\)", r"**\1", text)
+    )
+
+
+def _element(cx: Context, name: str) -> str:
+    """A variable, with an index for each axis."""
+    axes = cx.scope.variables[name].axes
+    indices = ", ".join("ijklmnpqrs"[: len(axes)])
+    return f"{name}[{indices}]" if axes else name
+
+
+def reduction_text(
+    name: str, node: nodes.Call, arguments: Sequence[str], cx: Context
+) -> str:
+    """``sum(exp(x[j]))`` → ``sum(exp(x[j]) for j)``"""
+    example = f"a reduction names its indices: `{name}(x[i] for i)`"
+    if not arguments:
+        return example
+    text = arguments[0]
+    if not node.args or node.function in cx.scope.variables:  # x.sum()
+        indices = text.partition("[")[2][:-1]
+    elif isinstance(node.args[0], nodes.Name) and text in cx.scope.variables:
+        text = _element(cx, text)
+        indices = text.partition("[")[2][:-1]
+    else:
+        indices = ", ".join(_unbound(node.args[0], cx))
+    return f"write `{name}({text} for {indices})`" if indices else example
+
+
+def _unbound(expr: nodes.Expr, cx: Context) -> Sequence[str]:
+    """Names that stand as indices and mean nothing yet."""
+    indexed = (n for n in nodes.walk(expr) if isinstance(n, nodes.Indexed))
+    names = {
+        index.id
+        for node in indexed
+        for index in node.indices
+        if isinstance(index, nodes.Name)
+    }
+    scope = cx.scope
+    return sorted(
+        n for n in names if scope.index(n) is None and n not in scope.known_names()
+    )
