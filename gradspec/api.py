@@ -79,6 +79,7 @@ def compile_paths(
     *,
     strict: bool = False,
     trace: bool = False,
+    checked: bool = False,
     budget: float = BUDGET_SECONDS,
     as_written: bool = False,
     jobs: int = 1,
@@ -87,7 +88,8 @@ def compile_paths(
 
     The same as ``gradspec compile``: nothing is written when a rule has an error, a
     file is rewritten only if its text changes, and writes are atomic. ``as_written``:
-    every formula is evaluated as it stands, nothing more accurate is looked for.
+    every formula is evaluated as it stands, nothing more accurate is looked for;
+    ``checked``: a call checks the assumptions of its rule.
 
     Raises:
         CompileError: a rule, or the choice of files, has errors.
@@ -97,7 +99,7 @@ def compile_paths(
     from gradspec.driver.discover import discover
 
     names = _target_names(targets)
-    options = _options(names, strict, trace, budget, as_written)
+    options = _options(names, strict, trace, checked, budget, as_written)
     is_shown = _is_path(out) and os.fspath(out).isprintable()
     _require("out", is_shown, "a path of characters that can be shown", out)
     chosen, jobs = _paths(paths), _jobs(jobs)
@@ -127,6 +129,7 @@ def compile_text(
     name: str = TEXT,
     strict: bool = False,
     trace: bool = False,
+    checked: bool = False,
     budget: float = BUDGET_SECONDS,
     as_written: bool = False,
 ) -> str:
@@ -142,7 +145,7 @@ def compile_text(
     """
     from gradspec.driver.run import compile_source
 
-    options = _options(_one_target(target), strict, trace, budget, as_written)
+    options = _options(_one_target(target), strict, trace, checked, budget, as_written)
     _require("name", isinstance(name, str), "a text", name)
     result, _ = compile_source(_source(name, text), Path(name).name, options)
     return _only_module(result).text
@@ -243,6 +246,7 @@ def load(
     *,
     strict: bool = False,
     trace: bool = False,
+    checked: bool = False,
     budget: float = BUDGET_SECONDS,
     as_written: bool = False,
 ) -> ModuleType:
@@ -266,7 +270,7 @@ def load(
     from gradspec.driver.cache import import_module
     from gradspec.notebook.plot import give_plots
 
-    options = _options(_one_target(target), strict, trace, budget, as_written)
+    options = _options(_one_target(target), strict, trace, checked, budget, as_written)
     _require("source", _is_path(source), "the path or the text of rules", source)
     if isinstance(source, str) and _is_text(source):
         result = _of_text(source, options)
@@ -370,7 +374,7 @@ def _check_options(
     _require("order", type(order) is int and order in (1, 2), "1 or 2", order)
     flag = isinstance(evaluations, bool)
     _require("evaluations", flag, "True or False", evaluations)
-    options = _options((), strict, False, budget, False)
+    options = _options((), strict, False, False, budget, False)
     return replace(options, order=order, searches=evaluations)
 
 
@@ -379,14 +383,20 @@ def _is_path(value: object) -> bool:
 
 
 def _options(
-    targets: tuple[str, ...], strict: bool, trace: bool, budget: float, as_written: bool
+    targets: tuple[str, ...],
+    strict: bool,
+    trace: bool,
+    checked: bool,
+    budget: float,
+    as_written: bool,
 ) -> Options:
     wanted = f"a number of seconds above 0, up to {LARGEST_BUDGET:g}"
     _require("budget", is_budget(budget), wanted, budget)
-    flags = {"strict": strict, "trace": trace, "as_written": as_written}
+    flags = {"strict": strict, "trace": trace, "checked": checked}
+    flags |= {"as_written": as_written}
     for name, value in flags.items():
         _require(name, isinstance(value, bool), "True or False", value)
-    return Options(targets, strict, trace, budget, as_written=as_written)
+    return Options(targets, strict, trace, checked, budget, as_written=as_written)
 
 
 def _one_target(target: str) -> tuple[str]:

@@ -127,7 +127,7 @@ def _stamps(paths: tuple[str, ...]) -> dict[str, tuple[int, int]]:
     default="generated",
     show_default=True,
 )
-@arguments.options(Options, "strict", "trace")
+@arguments.options(Options, "strict", "trace", "checked")
 @click.option(
     "--check",
     "only_check",

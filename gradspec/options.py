@@ -41,6 +41,7 @@ class Options:
     )
     strict: bool = _option(False, "A cotangent that only agrees is an error.")
     trace: bool = _option(False, "Emit modules that print what passes through.")
+    checked: bool = _option(False, "Emit modules that check each `assume` at a call.")
     budget: float = _option(
         BUDGET_SECONDS,
         "Effort for one rule: steps of its proofs and searches.",

@@ -234,7 +234,7 @@ def _emit_modules(
     source: Source, rules: tuple[Chosen, ...], options: Options
 ) -> list[Outcome[Emitted]]:
     """One module per target."""
-    plan = plan_module(source, rules)
+    plan = plan_module(source, rules, options.checked)
     told = unsaved_warnings(plan) + widening_warnings(plan)
     outcomes = []
     for target in options.targets:

@@ -193,6 +193,12 @@ class RulePlan(Signature):
     kernels: tuple[Kernel, ...] = ()
     """The kernels that compute values or gradients, of all targets."""
 
+    assumed: tuple[str, ...] = ()
+    """The assumptions that a call checks, as texts."""
+
+    domain: str = ""
+    """The name of the rule that says where they hold."""
+
     @property
     def names(self) -> tuple[str, ...]:
         """The names of inputs, outputs, locals and sizes."""

@@ -19,6 +19,7 @@ from gradspec.ir.rule import (
 from gradspec.ir.walk import nodes
 from gradspec.plan.arrays import Name
 from gradspec.plan.closing import NotEmitted, close
+from gradspec.plan.domain import domain_of
 from gradspec.plan.extents import forward_extents
 from gradspec.plan.gradients import gradients_of, in_full, tangents_of
 from gradspec.plan.plan import (
@@ -34,9 +35,13 @@ from gradspec.source import Source
 _SUFFIX = ".grad"
 
 
-def plan_module(source: Source, rules: tuple[Chosen, ...]) -> ModulePlan:
-    """The plan of one file. ``source.path`` is its path below the source root."""
-    plans = [_plan(rule) for rule in rules]
+def plan_module(
+    source: Source, rules: tuple[Chosen, ...], is_checked: bool = False
+) -> ModulePlan:
+    """The plan of one file. ``source.path`` is its path below the source root. If it
+    ``is_checked``, calls check the assumptions of their rules."""
+    make = _checked_plans if is_checked else _plans
+    plans = [plan for rule in rules for plan in make(rule)]
     return ModulePlan(
         source=source,
         path=source.path.removesuffix(_SUFFIX) + ".py",
@@ -46,12 +51,28 @@ def plan_module(source: Source, rules: tuple[Chosen, ...]) -> ModulePlan:
     )
 
 
-def _plan(chosen: Chosen) -> RulePlan | Unplanned:
+def _plans(chosen: Chosen) -> list[RulePlan | Unplanned]:
     rule = chosen.rule
     try:
-        return plan_rule(chosen)
+        return [plan_rule(chosen)]
     except NotEmitted as reason:
-        return Unplanned(rule.name, str(reason), rule.source, rule.name_span)
+        return [Unplanned(rule.name, str(reason), rule.source, rule.name_span)]
+
+
+def _checked_plans(chosen: Chosen) -> list[RulePlan | Unplanned]:
+    """The plan of a rule, behind that of where its assumptions hold."""
+    rule, domain = chosen.rule, domain_of(chosen)
+    plans = _plans(chosen)
+    if domain is None or not isinstance(plan := plans[0], RulePlan):
+        return plans
+    texts = tuple(show(assume.condition) for assume in rule.assumes)
+    plan = replace(plan, assumed=texts, domain=domain.rule.name)
+    words = f"Where the assumptions of ``{rule.name}`` hold: {', '.join(texts)}."
+    docs = Docs(textwrap.fill(words, _COMMENT), "", ())
+    (checks,) = _plans(domain)
+    if isinstance(checks, RulePlan):
+        checks = replace(checks, docs=docs)
+    return [checks, plan]
 
 
 def plan_rule(chosen: Chosen) -> RulePlan:

@@ -122,6 +122,8 @@ class Program(Signature):
         perhaps_numbers: ``numbers``, and named values that are Python numbers for some
             statics.
         kernels: foreign functions that the target calls in the place of formulas.
+        assumed: the assumptions that a call checks, as texts, by the function ``domain``
+            of the module, which takes the rule's arguments.
     """
 
     name: str
@@ -144,6 +146,8 @@ class Program(Signature):
     reach: Mapping[str, tuple[str, ...]]
     perhaps_numbers: frozenset[str]
     kernels: tuple[Kernel, ...] = ()
+    assumed: tuple[str, ...] = ()
+    domain: str = ""
 
     @property
     def value_kernel(self) -> Kernel | None:
@@ -334,6 +338,8 @@ def program(plan: RulePlan, operators: Operators, target: str = "") -> Program:
         reach={o: _reach(plan, o) for o in outputs},
         perhaps_numbers=_perhaps_numbers(numbers, (ahead, behind, along, pushes)),
         kernels=kernels,
+        assumed=plan.assumed,
+        domain=plan.domain,
     )
 
 

@@ -45,8 +45,12 @@ def emit(
     for p in programs:
         names |= {*companions(p.name, any(i.is_param for i in p.inputs))}
     page = Page(plan.path, names)
+    domains = {p.domain for p in programs}
     definitions = [
-        d for p in programs for d in target.definitions(p, page, trace=trace)
+        Definition(d.lines) if p.name in domains else d
+        for p in programs
+        for d in target.definitions(p, page, trace=trace)
+        if p.name not in domains or d.public in ((), (p.name,))
     ]
     module = Emitted(
         name,

@@ -261,6 +261,17 @@ def gradient(
     return " + ".join(f"{sum_to}({text}, {i.name})" for text in texts)
 
 
+def checks(program: Program, page: Page, given: str = "") -> Lines:
+    """The check of a call's assumptions, if there are any; ``given`` names the tensors."""
+    if not program.assumed:
+        return []
+    tensors = given or ", ".join(i.name for i in program.tensor_inputs)
+    statics = (f"{i.name}={i.name}" for i in program.static_inputs)
+    call = f"{program.domain}({', '.join([tensors, *statics])})"
+    texts = ", ".join(f'"{text}"' for text in (program.name, *program.assumed))
+    return [f"{page.core('require')}({call}, {texts})"]
+
+
 # --- docstrings ------------------------------------------------------------------------
 
 
@@ -272,7 +283,8 @@ def docstring(docs: Docs, extra: Iterable[str] = ()) -> str:
     rule as written, its notes, and further paragraphs.
     """
     notes = [_note(note) for note in docs.notes]
-    paragraphs = [docs.doc, _quotation(docs.definition), *notes, *extra]
+    rule = _quotation(docs.definition) if docs.definition else ""
+    paragraphs = [docs.doc, rule, *notes, *extra]
     return literal("\n\n".join(part for part in paragraphs if part), 1)
 
 

@@ -446,3 +446,22 @@ def _checked_array(
             f"convert it first, as in {name}.astype({to})"
         )
     return array
+
+
+# --- assumptions ----------------------------------------------------------------------
+
+
+def require(found: Any, rule: str, *assumed: str) -> None:
+    """Raise a ValueError unless every assumption holds at all elements; ``found`` has
+    one boolean array for each of them. Where arrays are traced (`jax.jit`, `jax.vmap`)
+    it is a debug check of `jax.experimental.checkify`, which has no effect outside of
+    `checkify.checkify`."""
+    for holds, text in zip(found if assumed[1:] else (found,), assumed, strict=True):
+        if isinstance(holds, jax.core.Tracer):
+            from jax.experimental import checkify
+
+            checkify.debug_check(jnp.all(holds), f"{rule} assumes {text}")
+            continue
+        wrong = holds.size - int(jnp.count_nonzero(holds))
+        if wrong:
+            raise ValueError(f"{rule} assumes {text}: false at {wrong} of {holds.size}")

@@ -285,3 +285,16 @@ def _without_mask(value: ArrayLike) -> Array:
 
 def _tuple(made: Any) -> tuple[Any, ...]:
     return made if isinstance(made, tuple) else (made,)
+
+
+# --- assumptions ----------------------------------------------------------------------
+
+
+def require(found: Any, rule: str, *assumed: str) -> None:
+    """Raise a ValueError unless every assumption holds at all elements; ``found`` has
+    one boolean array for each of them."""
+    for holds, text in zip(found if assumed[1:] else (found,), assumed, strict=True):
+        wrong = np.asarray(holds).size - np.count_nonzero(holds)
+        if wrong:
+            size = np.asarray(holds).size
+            raise ValueError(f"{rule} assumes {text}: false at {wrong} of {size}")

@@ -412,3 +412,16 @@ def show(template: str, *values: Any) -> None:
     first, *texts = template.split("{}")
     parts = [part for pair in zip(values, texts, strict=True) for part in pair]
     tf.print(first, *parts, output_stream=sys.stdout, sep="")
+
+
+# --- assumptions ----------------------------------------------------------------------
+
+
+def require(found: Any, rule: str, *assumed: str) -> None:
+    """Assert that every assumption holds at all elements; ``found`` has one boolean
+    tensor for each of them. If not it is an InvalidArgumentError, in a graph too; XLA
+    drops assertions."""
+    for holds, text in zip(found if assumed[1:] else (found,), assumed, strict=True):
+        size, right = tf.size(holds), tf.math.count_nonzero(holds, dtype=tf.int32)
+        told = f"{rule} assumes {text}: false at", size - right, "of", size
+        tf.debugging.Assert(tf.equal(size, right), told)

@@ -592,3 +592,23 @@ def _numbers_alike(inputs: tuple[Any, ...], kinds: tuple[str, ...]) -> tuple[Any
         if not isinstance(made[k], Tensor):
             made[k] = torch.scalar_tensor(made[k], dtype=wide, device=like.device)
     return tuple(made)
+
+
+# --- assumptions ----------------------------------------------------------------------
+
+
+def require(found: Any, rule: str, *assumed: str) -> None:
+    """Raise a ValueError unless every assumption holds at all elements; ``found`` has
+    one boolean tensor for each of them. In a compiled graph it is an assertion, which
+    raises a RuntimeError."""
+    for holds, text in zip(found if assumed[1:] else (found,), assumed, strict=True):
+        if is_compiling():
+            torch._assert_async(holds.all(), f"{rule} assumes {text}")
+            continue
+        every = holds
+        while _inside.is_functorch_wrapped_tensor(every):
+            every = _inside.get_unwrapped(every)  # of vmap the whole batch
+        wrong = every.numel() - int(every.count_nonzero())
+        if wrong:
+            size = every.numel()
+            raise ValueError(f"{rule} assumes {text}: false at {wrong} of {size}")

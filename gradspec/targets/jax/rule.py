@@ -19,6 +19,7 @@ from gradspec.targets.lines import (
     Lines,
     assignment,
     assignments,
+    checks,
     docstring,
     gradient,
     indent_lines,
@@ -61,7 +62,7 @@ def _public(core: Core) -> Lines:
     return [
         f"def {program.name}({tensors}) -> {result_type(program, array)}:",
         docstring(program.docs),
-        *indent_lines(results),
+        *indent_lines([*checks(program, core.page), *results]),
     ]
 
 

@@ -13,6 +13,7 @@ from gradspec.targets.expressions import Scope, render, render_atom, scope_of
 from gradspec.targets.lines import (
     Lines,
     assignments,
+    checks,
     docstring,
     forward,
     gradient,
@@ -87,7 +88,7 @@ def _class(program: Program, own: str, scope: Scope, trace: bool) -> Lines:
 def _keywords(program: Program, page: Page) -> Iterable[str]:
     yield from keywords(program, kinds_of(program))
     if program.constant:
-        yield f"constant=({', '.join(map(str, program.constant))},)"
+        yield f"constant={program.constant}"
     if program.is_double:
         yield "least=np.float64"
     if program.residual_locals:
@@ -200,6 +201,7 @@ def _value(program: Program, own: str, page: Page) -> Lines:
     return [
         f"def {program.name}({parameters(program, like)}) -> {result}:",
         docstring(program.docs),
+        *indent_lines(checks(program, page)),
         f"    return {_call(program, own)}.result()",
     ]
 
@@ -219,6 +221,7 @@ def _vjp(program: Program, own: str, name: str, page: Page) -> Lines:
     return [
         f"def {name}({parameters(program, like)}) -> {kind}:",
         sentence(text, 1),
+        *indent_lines(checks(program, page)),
         f"    return {_call(program, own)}.vjp()",
     ]
 
@@ -248,5 +251,6 @@ def _jvp(program: Program, own: str, name: str, page: Page) -> Lines:
             f"``{program.name}`` at the primals, and its derivative along the tangents.",
             1,
         ),
+        *indent_lines(checks(program, page, f"*{primals}")),
         f"    return {own}({', '.join(given)}).jvp({tangents})",
     ]

@@ -23,6 +23,7 @@ from gradspec.targets.lines import (
     Lines,
     assignment,
     assignments,
+    checks,
     docstring,
     gradient,
     indent_lines,
@@ -51,7 +52,7 @@ def definitions(program: Program, page: Page, *, trace: bool) -> list[Definition
         _decorator(program, page),
         f"def {program.name}({parameters(program, _TENSOR)}) -> {result}:",
         docstring(program.docs),
-        *indent_lines(_body(program, scope, trace)),
+        *indent_lines([*checks(program, page), *_body(program, scope, trace)]),
     ]
     function = Definition(lines, (program.name,))
     made = layer(program, OWN)

@@ -33,6 +33,7 @@ from gradspec.targets.lines import (
     Lines,
     assignment,
     assignments,
+    checks,
     docstring,
     forward,
     gradient_marks,
@@ -61,19 +62,20 @@ def definitions(program: Program, page: Page, *, trace: bool) -> list[Definition
     page.own("torch", "Tensor")
     found = [
         Definition(_class(program, own, page, trace)),
-        Definition(_function(program, own), (program.name,)),
+        Definition(_function(program, own, page), (program.name,)),
     ]
     made = layer(program, OWN)
     return found if made is None else [*found, _layer(made)]
 
 
-def _function(program: Program, own: str) -> Lines:
+def _function(program: Program, own: str, page: Page) -> Lines:
     arguments = ", ".join(program.arguments)
     return [
         "@torch.fx.wrap",
         f"def {program.name}({parameters(program, 'Tensor')}) -> "
         f"{result_type(program, 'Tensor')}:",
         docstring(program.docs),
+        *indent_lines(checks(program, page)),
         f"    return {own}.call({arguments})",
     ]
 
