@@ -8,11 +8,13 @@ from __future__ import annotations
 import functools
 import math
 import os
+import sys
+import time
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -183,6 +185,49 @@ def style(*names: str) -> Callable[[Command], Command]:
         show_default=True,
         help="How findings are printed.",
     )
+
+
+_LOOK = 0.3
+"""Seconds between two looks at the files that `--watch` watches."""
+
+
+def watch(command: Callable[..., int]) -> Callable[..., NoReturn]:
+    """With `--watch` the command runs again whenever a rule file has changed."""
+
+    @click.option(
+        "--watch", is_flag=True, help="Run again when a file changes, until Ctrl-C."
+    )
+    @functools.wraps(command)
+    def repeat(paths: tuple[str, ...], watch: bool, **more: Any) -> NoReturn:
+        if not watch:
+            sys.exit(command(paths, **more))
+        try:
+            while True:
+                before = _stamps(paths)
+                command(paths, **more)
+                while _stamps(paths) == before:
+                    time.sleep(_LOOK)
+        except KeyboardInterrupt as stopped:
+            if stopped.args:  # a signal, not Ctrl-C
+                raise
+        sys.exit(0)
+
+    return repeat
+
+
+def _stamps(paths: tuple[str, ...]) -> dict[str, tuple[int, int]]:
+    """The time and size of every rule file below the paths, and beside those that are
+    files."""
+    found = {}
+    for path in map(Path, paths):
+        files = path.rglob("*.grad") if path.is_dir() else path.parent.glob("*.grad")
+        for file in files:
+            try:
+                status = file.stat()
+            except OSError:  # it has just gone
+                continue
+            found[f"{file}"] = status.st_mtime_ns, status.st_size
+    return found
 
 
 jobs = click.option(

@@ -6,7 +6,6 @@ what it needs when it runs.
 
 from __future__ import annotations
 
-import functools
 import os
 import signal
 import sys
@@ -35,9 +34,6 @@ T = TypeVar("T")
 CLEAN, FINDINGS, FAILURE = 0, 1, 2
 GUARDED = "guarded"
 """The context's object where the command is a process of its own: it works in workers."""
-
-_LOOK = 0.3
-"""Seconds between two looks at the files that `--watch` watches."""
 
 
 def _print_version(context: click.Context, _: click.Parameter, asked: bool) -> None:
@@ -78,45 +74,6 @@ def cli(context: click.Context, verbose: bool) -> None:
         raise click.ClickException(f"{fault}") from fault
 
 
-def _with_watch(command: Callable[..., int]) -> Callable[..., NoReturn]:
-    """With `--watch` the command runs again whenever a rule file has changed."""
-
-    @click.option(
-        "--watch", is_flag=True, help="Run again when a file changes, until Ctrl-C."
-    )
-    @functools.wraps(command)
-    def repeat(paths: tuple[str, ...], watch: bool, **more: Any) -> NoReturn:
-        if not watch:
-            sys.exit(command(paths, **more))
-        try:
-            while True:
-                before = _stamps(paths)
-                command(paths, **more)
-                while _stamps(paths) == before:
-                    time.sleep(_LOOK)
-        except KeyboardInterrupt as stopped:
-            if stopped.args:  # a signal, not Ctrl-C
-                raise
-        sys.exit(CLEAN)
-
-    return repeat
-
-
-def _stamps(paths: tuple[str, ...]) -> dict[str, tuple[int, int]]:
-    """The time and size of every rule file below the paths, and beside those that are
-    files."""
-    found = {}
-    for path in map(Path, paths):
-        files = path.rglob("*.grad") if path.is_dir() else path.parent.glob("*.grad")
-        for file in files:
-            try:
-                status = file.stat()
-            except OSError:  # it has just gone
-                continue
-            found[f"{file}"] = status.st_mtime_ns, status.st_size
-    return found
-
-
 @cli.command("compile")
 @arguments.paths
 @arguments.stage
@@ -139,7 +96,7 @@ def _stamps(paths: tuple[str, ...]) -> dict[str, tuple[int, int]]:
 @click.option("-v", "--verbose", is_flag=True, help="Print a line per file.")
 @arguments.quiet
 @arguments.style("json", "github")
-@_with_watch
+@arguments.watch
 def compile_command(
     paths: tuple[str, ...],
     stage: str | None,
@@ -222,7 +179,7 @@ def _print_stage(
 @arguments.jobs
 @arguments.quiet
 @arguments.style("json", "github")
-@_with_watch
+@arguments.watch
 def check_command(
     paths: tuple[str, ...],
     options: Options,
@@ -438,6 +395,42 @@ def fmt_command(paths: tuple[str, ...], only_check: bool, diff: bool) -> None:
     word = "to format" if only_check or diff else "formatted"
     click.echo(f"{len(changed)} of {len(files)} files {word}", err=diff)
     sys.exit(FINDINGS if found or (only_check and changed) else CLEAN)
+
+
+@cli.command("diff")
+@click.argument("old", metavar="OLD", type=click.Path())
+@click.argument("new", metavar="NEW", type=click.Path())
+@arguments.options(Options, "budget")
+@arguments.jobs
+@arguments.style("json", "github")
+def diff_command(old: str, new: str, options: Options, jobs: int, style: str) -> None:
+    """Compare the mathematics of two versions of rules: OLD and NEW are files or folders,
+    on disk or in a revision of git (`main:rules`).
+
+    Each rule's signature, outputs and gradients: the same text, proved to be the same,
+    or different at a point, which is shown with both values. The exit code is 1 if who
+    calls a rule of OLD can notice NEW.
+    """
+    from gradspec.driver.revisions import version_of
+    from gradspec.measure.changes import changes_between
+    from gradspec.report import changes
+
+    versions = [version_of(given) for given in (old, new)]
+    before, after = (found.value for found in versions)
+    told = tuple(d for found in versions for d in found.diagnostics)
+    done: tuple[Any, ...] | None = None
+    if before is not None and after is not None:
+        number = jobs or os.cpu_count() or 1
+        outcome = changes_between(before, after, options.budget, number, _is_guarded())
+        done, told = outcome.value, (*told, *outcome.diagnostics)
+    _report((), told, (), "github" if style == "github" else "text")
+    if done is None:
+        sys.exit(FAILURE)
+    if style == "github":
+        _echo("\n".join(changes.github(done)))
+    else:
+        _echo(changes.document(done) if style == "json" else changes.text(done))
+    sys.exit(FINDINGS if any(one.is_noticed for one in done) else CLEAN)
 
 
 @cli.command("lift")

@@ -61,6 +61,11 @@ class Claim:
         return self.input.cotangent
 
     @property
+    def given(self) -> tuple[Expr, ...]:
+        """Values without which nothing is claimed: those of the outputs."""
+        return tuple(self.instance.forward.values())
+
+    @property
     def shown(self) -> tuple[str, ...]:
         """The names that a witness has to show."""
         used = names(self.declared) | names(self.derived)

@@ -18,7 +18,7 @@ def prove(claim: Claim, effort: Effort) -> Search:
         effort,
         wrt=claim.input.name,
         whole=instance.whole,
-        given=tuple(instance.forward.values()),
+        given=claim.given,
     )
     if found.proof is None or is_defined(claim, effort):
         return found
@@ -27,9 +27,9 @@ def prove(claim: Claim, effort: Effort) -> Search:
 
 def is_defined(claim: Claim, effort: Effort) -> bool:
     """True if the declared side is seen to be defined wherever the derivative is."""
-    instance, given = claim.instance, tuple(claim.instance.forward.values())
+    instance = claim.instance
     definedness = Definedness(
-        claim.declared, claim.derived, instance.whole, effort, given
+        claim.declared, claim.derived, instance.whole, effort, claim.given
     )
     for _ in definedness.own:
         if definedness.proof(instance.assumed) is not None:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from itertools import islice
 
 from gradspec.checks.evidence import Claim, Evidence, examine
@@ -157,6 +158,23 @@ class Reached:
 
 def reach(claim: Claim) -> Reached:
     """The claim compared in every region of its borders."""
+    search, crossed = _search(claim)
+    evidence = examine(claim, search.points)
+    if evidence.refuted is not None or evidence.outside is not None:
+        return Reached(evidence)
+    # What differs and is not refuted is at a kink, or off by the rounding of a number.
+    seen = [p for p, s in evidence.comparisons if s.relation is not Relation.UNDECIDED]
+    missed = (b for b in crossed if not search.is_covered(b, seen))
+    return Reached(evidence, next(missed, None))
+
+
+def region_points(claim: Claim) -> tuple[Point, ...]:
+    """The sampled points, and points in every region that was found and at its borders."""
+    return tuple(_search(claim)[0].points)
+
+
+def _search(claim: Claim) -> tuple[_Search, list[Border]]:
+    """The search for points of every region, and the borders that some point may meet."""
     # The derivative's own equations are ties, where any slope between two is right.
     ties = (
         replace(border, groups=border.groups[1:])
@@ -165,8 +183,6 @@ def reach(claim: Claim) -> Reached:
         for border in borders(claim.derived)
     )
     wanted = tuple(dict.fromkeys((*borders(claim.declared), *ties, *_edges(claim))))
-    if not wanted:
-        return Reached(examine(claim, claim.instance.points))
     search = _Search(claim)
     crossed = [border for border in wanted if not search.is_never_met(border)]
     for border in crossed:
@@ -179,13 +195,7 @@ def reach(claim: Claim) -> Reached:
     for border in crossed:
         if border.groups == _GROUPS["eq"]:
             search.within(border, crossed)
-    evidence = examine(claim, search.points)
-    if evidence.refuted is not None or evidence.outside is not None:
-        return Reached(evidence)
-    # What differs and is not refuted is at a kink, or off by the rounding of a number.
-    seen = [p for p, s in evidence.comparisons if s.relation is not Relation.UNDECIDED]
-    missed = (b for b in crossed if not search.is_covered(b, seen))
-    return Reached(evidence, next(missed, None))
+    return search, crossed
 
 
 def is_always_true(instance: Instance, condition: Expr) -> bool:
@@ -214,12 +224,16 @@ class _Search:
         self.claim, self.instance = claim, claim.instance
         rule = claim.instance.rule
         self.limits = Limits(rule)
-        self.bases = [*islice(self._telling_points(), _BASES)]
         self.points: list[Point] = list(claim.instance.points)
         self.whole: dict[Expr, bool] = {}
         self.lines = 0
         numbers = (i for i in rule.inputs if i.kind is not Kind.BOOL)
         self.kinds = {i.name: i.kind for i in numbers}
+
+    @cached_property
+    def bases(self) -> list[Point]:
+        """Points from which borders are looked for; those found on the way join them."""
+        return [*islice(self._telling_points(), _BASES)]
 
     def _telling_points(self) -> Iterator[Point]:
         """The sampled points, those first at which the gradient is not 0."""
