@@ -1,6 +1,7 @@
 """The compiler on one screen: every stage, in order, with its input and output.
 
-Nothing here touches a file: sources come in as text, modules go out as text.
+Nothing here touches a file: sources come in as text, modules go out as text. The search
+of evaluations needs NumPy, and is imported where one is sought: a check needs none.
 """
 
 from __future__ import annotations
@@ -25,8 +26,6 @@ from gradspec.options import Options
 from gradspec.plan.planning import plan_module, unsaved_warnings, widening_warnings
 from gradspec.primitives.foreign import is_plain
 from gradspec.source import Source
-from gradspec.stabilise import stabilise as search
-from gradspec.stabilise.explanation import loss_warnings, unfilled_holes
 from gradspec.symbolic.limit import Effort, Shortage, run_limited
 from gradspec.syntax.nodes import Module
 from gradspec.syntax.parse import parse
@@ -162,6 +161,8 @@ def emit_module(
     texts of the rules may call."""
     if not rules:
         return Outcome(())
+    from gradspec.stabilise.explanation import loss_warnings, unfilled_holes
+
     searched = [stabilise_rule(rule, options) for rule in rules]
     chosen = tuple(rule for rule, _ in searched)
     found = tuple(d for _, told in searched for d in told)
@@ -186,6 +187,8 @@ def stabilise_rule(
 ) -> tuple[Chosen, tuple[Diagnostic, ...]]:
     """The rule with stabilised expressions; as written, and a warning, if the search
     exceeded the budget."""
+    from gradspec.stabilise import stabilise as search
+
     if options.as_written or not is_plain(rule.rule):  # nothing of it is measurable
         return search.as_written(rule), ()
     found = _recall_or_select(rule, options.budget)
@@ -208,6 +211,8 @@ def _recall_or_select(rule: Judged, budget: float) -> Chosen | Shortage:
     """The selected forms, whatever was judged of them, if the budget suffices. Those of another
     budget are not taken from a former run: they may differ.
     """
+    from gradspec.stabilise import stabilise as search
+
     bare, effort = Judged(rule.rule, ()), Effort.of(budget)
 
     def work() -> Chosen | Shortage:
@@ -223,6 +228,8 @@ def _recall_or_select(rule: Judged, budget: float) -> Chosen | Shortage:
 def _with_holes(rule: Complete) -> Outcome[Judged]:
     """The check of a changed rule, with the removable singularities that its text
     leaves."""
+    from gradspec.stabilise.explanation import unfilled_holes
+
     outcome = check(rule, AGAIN)
     if outcome.value is None:
         return outcome

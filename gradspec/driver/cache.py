@@ -26,11 +26,10 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gradspec.diagnostics import Diagnostic, error
 from gradspec.driver.emitted import import_file
-from gradspec.driver.workers import Lost
 from gradspec.driver.write import (
     CannotWrite,
     OutputFile,
@@ -46,6 +45,9 @@ from gradspec.options import Options
 from gradspec.source import Source
 from gradspec.targets import TARGETS
 from gradspec.targets.target import Emitted
+
+if TYPE_CHECKING:
+    from gradspec.driver.workers import Lost
 
 T = TypeVar("T")
 
@@ -82,8 +84,16 @@ def tool() -> str:
         hashed.update(path.relative_to(package.parent).as_posix().encode())
         hashed.update(path.read_bytes())
     for name in LIBRARIES:
-        hashed.update(f"{name} {metadata.version(name)}".encode())
+        hashed.update(f"{name} {_version(name)}".encode())
     return hashed.hexdigest()
+
+
+def _version(library: str) -> str:
+    """The version of a library; in a browser some are missing."""
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return "absent"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from gradspec.diagnostics import Diagnostic, Outcome, not_ignored
 from gradspec.driver import cache
 from gradspec.driver.cache import FileResult, row, too_long, worker_loss
 from gradspec.driver.discover import Entry, read_entry, read_imported
-from gradspec.driver.workers import Lost, each
 from gradspec.driver.write import OutputFile, required_files, with_packages
 from gradspec.ir.plain import use_shelf
 from gradspec.options import Options
@@ -137,6 +136,8 @@ def each_file(
             here.append(work(entry))
             progress(entry.display)
         return tuple(here)
+    from gradspec.driver.workers import Lost, each
+
     done: dict[int, Outcome[T]] = {}
     with closing(each(partial(_in_worker, work), entries, jobs)) as results:
         for number, found in results:
@@ -198,6 +199,8 @@ def _divide(entries: tuple[Entry, ...], options: Options, jobs: int) -> None:
     """
     if cache.rules() is None:
         return
+    from gradspec.driver.workers import each
+
     open_ = [entry for entry in entries if _cached_result(entry, options) is None]
     tasks = [(entry, first) for entry in open_ for first in range(jobs)]
     with closing(each(partial(_share, options, jobs), tasks, jobs)) as shares:

@@ -42,8 +42,10 @@ def short_derivatives(expr: Expr, name: str) -> tuple[Expr, ...]:
 
 
 def _derivatives(expr: Expr, name: str, terms: type[_Terms]) -> Iterator[Expr]:
-    import sympy
-
+    try:
+        import sympy
+    except ModuleNotFoundError:  # in a browser, where it is loaded late or never
+        return
     values: dict[str, Expr] = {}
 
     def name_derivative(node: Expr) -> Expr:

@@ -15,7 +15,6 @@ from fractions import Fraction
 from math import nan
 from typing import Any
 
-import numpy as np
 from flint import arb, ctx
 
 from gradspec.ir.expr import Expr
@@ -388,6 +387,8 @@ class Condition:
         dtype: str,
         known: Any = None,
     ) -> None:
+        import numpy as np
+
         self._points, self._format = points, FORMATS[dtype]
         self._program = program(expand(form))
         self._moving = sorted(inputs & self._program.names.keys())
@@ -402,6 +403,8 @@ class Condition:
 
     def tolerances(self, rows: Any, enough: Any) -> Any:
         """:meth:`tolerance` at several points, each with its own ``enough``."""
+        import numpy as np
+
         least, most = self._least[rows], self._most[rows]
         found = np.where(least > enough, least, most)
         for place in np.flatnonzero((least <= enough) & (most >= enough)).tolist():
@@ -479,6 +482,8 @@ def units(value: Any, dtype: Any) -> Any:
     """The spacing of the format at a number: at least that at its least normal number,
     at most that at its largest.
     """
+    import numpy as np
+
     work = np.dtype(dtype).type
     limits = np.finfo(work)
     size = np.nan_to_num(np.abs(value), nan=0.0, posinf=limits.max)
