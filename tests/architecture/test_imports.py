@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[2] / "gradspec"
 ORDER = (
     "version runtime source diagnostics options syntax ir primitives lower symbolic"
     " derive checks stabilise plan targets mend pipeline driver measure"
-    " lift report arguments notebook api cli"
+    " lift report arguments notebook api cli hatch"
 ).split()
 NEVER = {
     "checks": "syntax lower",
@@ -37,6 +37,7 @@ ONLY_IN = {
     ),
     "rich": ("report", "notebook/page"),
     "click": ("cli", "arguments", "report", "api", "notebook"),
+    "hatchling": ("hatch",),
     "IPython": (),
     "matplotlib": ("notebook/plot", "report/audit"),
     "torch": ("measure/frameworks", "runtime/torch"),
