@@ -53,7 +53,7 @@ def check(rule: Complete, budget: float = 10.0) -> Outcome[Judged]:
     meaningless = tuple(domain.shapeless(rule))
     if meaningless:
         return _outcome(rule, (), meaningless)
-    if is_too_large(rule) or any(d.is_equation for d in rule.definitions):
+    if is_too_large(rule):
         return _outcome(
             rule, gradients.judge_by_calculus(rule), tuple(lints.unused_inputs(rule))
         )
@@ -63,7 +63,8 @@ def check(rule: Complete, budget: float = 10.0) -> Outcome[Judged]:
     if usual is None:
         return _outcome(rule, (), (*found, *lints.unused_inputs(rule)))
     gradients.recheck(rule, known)
-    plain = is_plain(rule)  # of a foreign function no limit is known
+    # Of a foreign function no limit is known, and none is sought where equations hold.
+    plain = is_plain(rule) and not usual.equations
     met = tuple(typical_breaks(usual)) if plain else ()
     judgements = gradients.judge(rule, known, met, budget)
     found += [diagnostic for one in OF_RULE for diagnostic in one(rule)]

@@ -126,6 +126,12 @@ def check(rule: Rule, known: Instances) -> Iterator[Diagnostic]:
     every = (*known.small, *known.larger)
     defined_at = known.usual if known.usual and known.usual.points else None
     seen = defined_at or next((one for one in every if one.points), None)
+    if seen is not None and seen.equations:
+        return
+    unsolved = next((one for one in every if one.equations and one.survey.points), None)
+    if seen is None and unsolved is not None:
+        yield _unsolved_error(unsolved)
+        return
     if seen is not None:
         usual = (p for p in seen.survey.undefined if _has_defaults(seen, p))
         hole = next((p for p in usual if _is_wide(seen, p)), None)
@@ -156,6 +162,21 @@ def check(rule: Rule, known: Instances) -> Iterator[Diagnostic]:
             label="no values of the inputs were found for which all assumptions hold",
             help="correct or remove an assumption",
         )
+
+
+def _unsolved_error(seen: Instance) -> Diagnostic:
+    """An error, since nothing can be checked of such a rule."""
+    rule = seen.written
+    one = next(d for d in rule.definitions if d.is_equation)
+    return error(
+        "GS269",
+        f"no solution of the equations of {rule.name} was found",
+        rule.source,
+        one.span,
+        label=f"no {one.name} at any of {len(seen.survey.points)} points",
+        help="correct the equation; or say with `from` where Newton's method starts, and"
+        " with `assume` which solution is meant",
+    )
 
 
 def _has_defaults(seen: Instance, point: Point) -> bool:

@@ -67,18 +67,23 @@ class Claim:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The names that a witness has to show."""
+        """The names that a witness has to show: all, on which solutions depend."""
         used = names(self.declared) | names(self.derived)
-        return tuple(name for name in self.instance.shown if name in used)
+        shown = self.instance.shown
+        return tuple(n for n in shown if n in used or self.instance.equations)
+
+    @property
+    def used(self) -> tuple[Input, ...]:
+        """The inputs on which it depends."""
+        shown = self.shown
+        return tuple(i for i in self.instance.given if i.name in shown)
 
 
 def at_several_places(claim: Claim, points: Iterable[Point], least: int) -> bool:
     """True if at least ``least`` of the points differ in the inputs on which the claim
     depends. One place with several upstream gradients does not make a pattern.
     """
-    used = names(claim.declared) | names(claim.derived)
-    numbers = [v.name for v in claim.instance.rule.inputs if v.kind is not Kind.BOOL]
-    shown = [name for name in numbers if name in used]
+    shown = [v.name for v in claim.used if v.kind is not Kind.BOOL]
     places = {tuple(point[name] for name in shown) for point in points}
     return not shown or len(places) >= least
 
@@ -155,9 +160,11 @@ class Evidence:
 
 
 def examine(claim: Claim, points: Iterable[Point]) -> Evidence:
-    """The evidence for a claim at points."""
+    """The evidence for a claim at points; where there are equations, at solutions near
+    them that are no kinks."""
     evidence = tuple(
-        (point, compare(claim.declared, claim.derived, point)) for point in points
+        (point, compare(claim.declared, claim.derived, point))
+        for point in claim.instance.solve_points(points)
     )
     borders = (*claim.instance.forward.values(), claim.declared, claim.derived)
     kinks: list[tuple[Point, Comparison]] = []
@@ -168,7 +175,7 @@ def examine(claim: Claim, points: Iterable[Point]) -> Evidence:
             case Relation.DIFFERENT if _is_rounded(claim, point, seen):
                 rounded.append(seen)
             case Relation.DIFFERENT if on_border(borders, point):
-                kinks.append((point, seen))
+                kinks += [(point, seen)] if not claim.instance.equations else []
             case Relation.DIFFERENT:
                 return Evidence(claim, evidence, (point, seen))
             case Relation.LEFT_UNDEFINED:
@@ -212,7 +219,7 @@ def everywhere(claim: Claim) -> Iterator[Point]:
     yield from claim.instance.points
     upstream = claim.instance.rule.cotangents
     sides = (claim.declared, claim.derived)
-    if all(is_linear(side, frozenset(upstream)) for side in sides):
+    if all(is_linear(side, claim.instance.linear) for side in sides):
         return
     for point in claim.instance.points[:4]:
         for factor in _FACTORS:
@@ -229,6 +236,8 @@ def hole_at_end(claim: Claim) -> tuple[Point, Comparison] | None:
     cotangent has no value and the outputs and the derivative have one (``(x - t) /
     beta`` for ``beta`` and ``x - t`` 0). No sample has parameters there: what they mean
     at an end is another question, unless nothing is emitted but NaN."""
+    if claim.instance.equations:
+        return None
     for point in filter(claim.instance.is_inside, _ends(claim)):
         seen = compare(claim.declared, claim.derived, point)
         if seen.relation is Relation.LEFT_UNDEFINED:
@@ -271,7 +280,9 @@ def _fills(claim: Claim, point: Point) -> bool:
     for variable in claim.instance.rule.tensor_inputs:
         sides = [
             compare(claim.declared, claim.derived, near).relation
-            for near in beside(point, variable.name, assumed)
+            for near in claim.instance.solve_points(
+                beside(point, variable.name, assumed)
+            )
         ]
         if Relation.EQUAL in sides and Relation.DIFFERENT not in sides:
             return True
@@ -280,7 +291,9 @@ def _fills(claim: Claim, point: Point) -> bool:
 
 def far_apart(seen: Evidence) -> tuple[Point, Comparison] | None:
     """A point at which unproved equality fails in very many digits: ``1e-300`` is not
-    0."""
+    0. (The points of equations have fewer.)"""
+    if seen.claim.instance.equations:
+        return None
     equal = (p for p, found in seen.comparisons if found.relation is Relation.EQUAL)
     borders = (
         *seen.claim.instance.forward.values(),

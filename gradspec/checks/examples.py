@@ -44,6 +44,9 @@ def check(rule: Rule) -> Iterator[Diagnostic]:
             told = f"`{fault.name}` does not exist"
             yield _contradicts(rule, example, "indices", told)
             continue
+        if not all(worked.points.values()):
+            yield _contradicts(rule, example, "equation", "no solution is found there")
+            continue
         if worked.is_outside:
             yield warning(
                 "GS412",
@@ -107,7 +110,9 @@ class _Worked:
             if v.kind is Kind.STATIC_INT
         }
         made = unroll(rule, self.sizes, shifts)
-        self.instance = Instance(rule, made.rule, made.sizes, made.integers)
+        self.instance = Instance(
+            rule, made.rule, made.sizes, made.integers, made.equations
+        )
         # The 1 that stands for a whole gradient has no batch axes.
         self.batch = _broadcast(
             a.shape[: max(len(a.shape) - len(self.axes[name]), 0)]
@@ -142,7 +147,8 @@ class _Worked:
                 if name in once and any(place):
                     value = Fraction(0)
                 point[element(name, index)] = value
-        return point
+        known = self.instance.solutions
+        return point if known is None else known.solution_near(point) or {}
 
     def own(self, name: str) -> Shape:
         """The sizes of a variable's axes."""

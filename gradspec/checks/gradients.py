@@ -47,7 +47,7 @@ from gradspec.ir.rule import (
     Verdict,
 )
 from gradspec.ir.unroll import Gap, axis_names, unroll
-from gradspec.ir.walk import follows_surrogate, memo, names, size
+from gradspec.ir.walk import follows_surrogate, memo, size
 from gradspec.symbolic.compare import Comparison, Relation, compare, relative_digits
 from gradspec.symbolic.domain import EDGE, Limits, constraints_of, whole_range
 from gradspec.symbolic.limit import Effort
@@ -157,9 +157,8 @@ def _judge(
     contrary = _contrary_beyond(rule, variable, known, judged, budget)
     if contrary is not None or verdict.sizes:
         return contrary or judged
-    upstream = frozenset(usual.rule.cotangents)
     if not all(
-        is_linear(claim.declared, upstream) for claim in _claims(variable, usual)
+        is_linear(claim.declared, usual.linear) for claim in _claims(variable, usual)
     ):
         return Judgement(verdict, (*found, wording.not_linear(rule, variable, entry)))
     return _confirm(rule, variable, entry, known, seen, judged)
@@ -271,7 +270,7 @@ def further(claim: Claim) -> tuple[Point, ...]:
 
 def is_enough(claim: Claim, agreeing: Iterable[Point]) -> bool:
     """True if enough points differ in the inputs of the claim."""
-    used = _used(claim)
+    used = claim.used
     met = {_key(point, used) for point in agreeing}
     if len(met) >= LEAST:
         return True
@@ -295,11 +294,6 @@ def too_few(rule: Rule, variable: Input, entry: Definition, count: int) -> Diagn
     )
 
 
-def _used(claim: Claim) -> tuple[Input, ...]:
-    found = names(claim.declared) | names(claim.derived)
-    return tuple(i for i in claim.instance.rule.inputs if i.name in found)
-
-
 def _key(point: Point, used: tuple[Input, ...]) -> tuple[int, ...]:
     return tuple(round(point[i.name] * 2**EDGE) for i in used)
 
@@ -307,7 +301,7 @@ def _key(point: Point, used: tuple[Input, ...]) -> tuple[int, ...]:
 def _every(claim: Claim, base: Point) -> Iterator[Point]:
     """All values of the claim's inputs, if they are fewer than enough: each input is
     pinned (``x == 2``), a truth value or one of a few integers."""
-    rule, used = claim.instance.rule, _used(claim)
+    rule, used = claim.instance.rule, claim.used
     limits = Limits(rule)
     pinned = limits.pinned_inputs()
     pools = [_pool(i, limits) for i in used if i.name not in pinned]

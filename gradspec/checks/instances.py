@@ -15,12 +15,14 @@ from itertools import chain, islice, product
 from typing import TypeAlias
 
 from gradspec.checks.sizes import gaps_of
+from gradspec.checks.solutions import Solutions
 from gradspec.derive.chain import Underivable
 from gradspec.derive.vjp import cotangents
 from gradspec.ir import unroll as sizes
 from gradspec.ir.elements import Nested
 from gradspec.ir.expr import ZERO, Expr
-from gradspec.ir.rule import Kind, Rule
+from gradspec.ir.rule import Definition, Input, Kind, Rule
+from gradspec.ir.tidy import tidy
 from gradspec.ir.unroll import Gap, Sizes, Small, axis_names, count, is_too_large
 from gradspec.ir.walk import closed_cotangents, closed_outputs, expand, inline, names
 from gradspec.symbolic.enclose import enclose, is_defined, program
@@ -46,6 +48,34 @@ class Instance:
     rule: Rule
     sizes: Mapping[str, int]
     integers: Mapping[str, Nested]
+    equations: tuple[Definition, ...] = ()
+
+    @cached_property
+    def solutions(self) -> Solutions | None:
+        """The solutions of its equations, if it has some."""
+        return Solutions(self.rule, self.equations) if self.equations else None
+
+    def solve_points(self, points: Iterable[Point]) -> Iterator[Point]:
+        """The points, those with equations where these hold."""
+        known = self.solutions
+        if known is None:
+            yield from points
+            return
+        solved = (known.solution_near(point) for point in points)
+        yield from (point for point in solved if point is not None)
+
+    @property
+    def given(self) -> tuple[Input, ...]:
+        """The inputs that no equation defines."""
+        known = self.solutions
+        solved = () if known is None else known.unknowns
+        return tuple(i for i in self.rule.inputs if i.name not in solved)
+
+    @property
+    def linear(self) -> frozenset[str]:
+        """The upstream gradients, and what is linear in them by equations."""
+        known = self.solutions
+        return frozenset(self.rule.cotangents) if known is None else known.linear
 
     @cached_property
     def survey(self) -> Survey:
@@ -53,9 +83,9 @@ class Instance:
         most = _MOST_POINTS if is_smallest else _POINTS
         return survey(self.rule, min(usual_count(self.rule), most))
 
-    @property
+    @cached_property
     def points(self) -> tuple[Point, ...]:
-        return self.survey.points
+        return tuple(self.solve_points(self.survey.points))
 
     @cached_property
     def forward(self) -> Mapping[str, Expr]:
@@ -66,13 +96,18 @@ class Instance:
     def stated(self) -> Mapping[str, Expr]:
         """Each input's cotangent as the rule states it."""
         found = closed_cotangents(self.rule).items()
-        return {name.removeprefix("d"): expand(value) for name, value in found}
+        stated = {name.removeprefix("d"): expand(value) for name, value in found}
+        if not self.equations:
+            return stated
+        return {name: tidy(value) for name, value in stated.items()}  # elements are 0
 
     @cached_property
     def derived(self) -> Mapping[str, Expr]:
         """The true cotangents by input; none of them if the derivative of a primitive
         is not known."""
         try:
+            if self.solutions is not None:
+                return self.solutions.derived
             found = cotangents(self.rule)
         except Underivable:
             return {}
@@ -81,6 +116,16 @@ class Instance:
     @property
     def assumed(self) -> tuple[Expr, ...]:
         return tuple(a.condition for a in self.rule.assumes if not a.indices)
+
+    @property
+    def assumed_in_proofs(self) -> tuple[Expr, ...]:
+        """The assumptions, where its equations hold."""
+        known = self.solutions
+        return (
+            self.assumed
+            if known is None
+            else tuple(map(known.apply_equations, self.assumed))
+        )
 
     def is_assumed(self, point: Point, precision: int = 128) -> bool:
         """True if all assumptions hold at the point."""
@@ -101,7 +146,7 @@ class Instance:
     @property
     def shown(self) -> tuple[str, ...]:
         """Every name of a point, in the order shown to a reader."""
-        return (*(i.name for i in self.rule.inputs), *self.rule.cotangents)
+        return (*(i.name for i in self.given), *self.rule.cotangents)
 
     def backward_path(self) -> dict[str, Expr]:
         """Each output as the backward pass sees it, surrogates substituted."""
@@ -240,7 +285,10 @@ class Instances:
         key = tuple(wished.values())
         if key not in self._known:
             made, gaps = sizes.unrolled_at(self._rule, wished)
-            some = (Instance(self._rule, u.rule, u.sizes, u.integers) for u in made)
+            some = (
+                Instance(self._rule, u.rule, u.sizes, u.integers, u.equations)
+                for u in made
+            )
             self._known[key] = tuple(some), gaps
         return self._known[key]
 

@@ -157,6 +157,10 @@ def _values(rule: Rule) -> Iterator[tuple[Expr, dict[str, str | int]]]:
         yield let.value, dict(zip(let.indices, let.axes, strict=True))
     for one in rule.surrogates:
         yield one.value, dict(zip(one.indices, one.axes, strict=True))
+    if any(one.is_equation for one in rule.definitions):
+        for one in (*rule.backward_locals, *rule.declared.values()):
+            yield one.value, dict(zip(one.indices, one.axes, strict=True))
+        return
     for part in recurrences(rule, rule.backward_locals):
         for let in part.values:
             yield let.value, dict(zip(let.indices, let.axes, strict=True))

@@ -32,10 +32,12 @@ from gradspec.derive.scopes import (
     shorten_names,
 )
 from gradspec.derive.vjp import own_backward
-from gradspec.ir.expr import ONE, ZERO, Apply, Expr, Idx, Ref
+from gradspec.ir.expr import ONE, ZERO, Apply, Expr, Idx, Reduce, Ref, const
 from gradspec.ir.recurrence import (
+    System,
     components,
     state_names,
+    systems,
     with_plain_places,
 )
 from gradspec.ir.rule import (
@@ -49,8 +51,8 @@ from gradspec.ir.rule import (
     Rule,
     Shape,
 )
-from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import memo, names, nodes, substitute, transform
+from gradspec.ir.tidy import fold, tidy
+from gradspec.ir.walk import memo, names, nodes, transform
 
 STEP, GIVEN = "~", "="
 """Marks of a state's step, and of a state that is an output, in the rule that is cut."""
@@ -74,10 +76,11 @@ def cut(rule: Rule) -> Rule:
         if let.name not in own:
             made.append(let)
             continue
-        made.append(replace(let, name=STEP + let.name, role=Role.OUTPUT))
+        step = replace(let, name=STEP + let.name, role=Role.OUTPUT)
+        made.append(replace(step, is_equation=False, start=None))
         if let.name in kinds:
             state = Ref(let.name, tuple(map(Idx, let.indices)))
-            made.append(replace(let, name=GIVEN + let.name, value=state))
+            made.append(replace(made[-1], name=GIVEN + let.name, value=state))
     made += (
         replace(one, name=GIVEN + one.name) if one.name in own else one
         for one in rule.surrogates
@@ -116,30 +119,44 @@ def adjoint(rule: Rule) -> Adjoint:
     named = {
         n: replace(e, value=rename_references(e.value, back)) for n, e in found.items()
     }
+    parts = systems(rule, rule.forward)
+    alone = frozenset(n for p in parts if len(p.values) == 1 for n in p.names)
     states = {
-        name: _with_solution(let, named.pop(name))
+        name: _with_solution(let, named.pop(name), alone)
         for name, let in own.items()
         if name in named
     }
     return Adjoint(named, states)
 
 
-def _with_solution(state: Definition, entry: Definition) -> Definition:
-    """The adjoint of a state, which is an equation as the state is; that of a number
-    is linear in itself, and has its solution for a value."""
-    name = adjoint_of(state.name)
-    if not state.is_equation or state.indices or name not in names(entry.value):
+def _with_solution(
+    state: Definition, entry: Definition, alone: frozenset[str]
+) -> Definition:
+    """The adjoint of a state, which is an equation as the state is. If each element of
+    the state has an equation ``alone``, that of the adjoint is linear in one element,
+    and has its solution for a value."""
+    at = tuple(map(Idx, entry.indices))
+    own, name = Ref(state.name, at), adjoint_of(state.name)
+    places: dict[str, Expr] = dict(zip(state.indices, at, strict=True))
+    value = refresh(state.value, places, Fresh("!"))
+    is_diagonal = _is_only(value, own) and _is_only(entry.value, Ref(name, at))
+    if state.name not in alone or not is_diagonal:
         return replace(entry, is_equation=state.is_equation)
-    factors = gradient(state.value, lambda n: n == Ref(state.name), own_backward)
-    slope = factors.get(Ref(state.name), ZERO)
-    match state.value:
-        case Apply("sub", (Ref(name=own), gap)) if own == state.name:
-            residual = gradient(gap, lambda n: n == Ref(state.name), own_backward)
-            slope = residual.get(Ref(state.name), ZERO)
+    match value:
+        case Apply("sub", (first, gap)) if first == own:
+            slope = gradient(gap, lambda n: n == own, own_backward).get(own, ZERO)
         case _:
-            slope = Apply("sub", (ONE, slope))
-    given = tidy(substitute(entry.value, {name: ZERO}))
+            step = gradient(value, lambda n: n == own, own_backward).get(own, ZERO)
+            slope = Apply("sub", (ONE, step))
+    given = transform(entry.value, lambda n: ZERO if n == Ref(name, at) else fold(n))
     return replace(entry, value=tidy(Apply("div", (given, slope))))
+
+
+def _is_only(expr: Expr, own: Ref) -> bool:
+    """True if an expression uses a value at one place, and in no reduction."""
+    refs = {n for n in nodes(expr) if isinstance(n, Ref) and n.name == own.name}
+    sums = (n for n in nodes(expr) if isinstance(n, Reduce))
+    return refs == {own} and not any(own.name in names(n) for n in sums)
 
 
 def adjoint_of(state: str) -> str:
@@ -173,7 +190,10 @@ def derive_adjoints(
         for n, e in found.states.items()
         if n not in matched
     }
-    return entries, lets
+    parts = components((*rule.backward_locals, *lets.values()), rule.assumes)
+    solved = {n for p in parts if isinstance(p, System) for n in p.names}
+    plain = {n: replace(d, is_equation=False) for n, d in lets.items()}
+    return entries, {n: d if n in solved else plain[n] for n, d in lets.items()}
 
 
 def used_adjoints(
@@ -213,7 +233,7 @@ def _adjoint_state(
         state.axes,
         Origin.DERIVED,
         state.span,
-        is_equation=state.is_equation and name in names(made),
+        is_equation=state.is_equation,
     )
 
 
@@ -254,7 +274,7 @@ def cut_open(rule: Complete) -> Complete:
         *(d for d in rule.backward_locals if d not in gone),
         *rule.backward,
         *(
-            replace(d, name=f"d{state}", role=Role.COTANGENT)
+            replace(d, name=f"d{state}", role=Role.COTANGENT, is_equation=False)
             for state, d in adjoints.items()
         ),
     )
@@ -376,9 +396,16 @@ def authors_states(rule: Rule) -> tuple[Definition, ...]:
 def _is_adjoint(
     rule: Rule, let: Definition, true: Definition, matched: Mapping[str, str]
 ) -> bool:
+    """True if the definition of ``let`` is that of an adjoint; an equation may have its
+    sides exchanged."""
     stated = _closed(rule, let, matched)
     at: dict[str, Expr] = {i: Idx(str(p)) for p, i in enumerate(true.indices)}
-    return _is_same(rule, stated, refresh(true.value, at, Fresh()), matched)
+    wanted = refresh(true.value, at, Fresh())
+    if _is_same(rule, stated, wanted, matched):
+        return True
+    own = Ref(let.name, tuple(at.values()))
+    turned = Apply("sub", (Apply("mul", (const(2), own)), stated))
+    return let.is_equation and _is_same(rule, turned, wanted, matched)
 
 
 def _closed(rule: Rule, entry: Definition, matched: Mapping[str, str]) -> Expr:

@@ -30,7 +30,7 @@ from gradspec.ir.elements import (
     extent,
     places,
 )
-from gradspec.ir.expr import Const, Expr, Idx, Reduce, Ref, Size, const
+from gradspec.ir.expr import ZERO, Const, Expr, Idx, Reduce, Ref, Size, const
 from gradspec.ir.recurrence import System, components
 from gradspec.ir.rule import (
     Assume,
@@ -42,7 +42,7 @@ from gradspec.ir.rule import (
     Shape,
 )
 from gradspec.ir.tidy import decide, fold
-from gradspec.ir.walk import names, nodes, transform
+from gradspec.ir.walk import names, nodes, substitute, transform
 
 _V = TypeVar("_V", Input, Output)
 
@@ -158,6 +158,7 @@ class _Unrolling:
         self.causes: dict[str, Ref] = {}
         self.partial: set[str] = set()
         self.equations: list[Definition] = []
+        self.unknowns: dict[str, Expr] = {}
 
     def run(self) -> Rule:
         rule = self.rule
@@ -181,7 +182,7 @@ class _Unrolling:
         self.known |= {output.cotangent for output in outputs}
         backward = self._backward()
         definitions = (*forward, *surrogates, *backward)
-        unknowns = (
+        unknowns = (  # made after the definitions
             Input(unknown(one.name), Kind.NOGRAD, Shape(), span=one.span)
             for one in self.equations
         )
@@ -268,13 +269,15 @@ class _Unrolling:
     def _unknowns(self, part: System) -> Iterator[tuple[str, Definition]]:
         """Elements that equations define; an element that is a number needs none."""
         for let in part.values:
-            for one in self._each(let):
+            begun = self._values(let.start or ZERO, let.indices, let.axes)
+            for one, (_, start) in zip(self._each(let), begun, strict=True):
                 if isinstance(one.value, Const):
                     yield let.name, one
                     continue
-                self.equations.append(one)
+                started = replace(one, start=let.start and start)
+                self.equations.append(started)
                 self.known.add(unknown(one.name))
-                given = Ref(unknown(one.name), span=one.span)
+                given = self.unknowns[one.name] = Ref(unknown(one.name), span=one.span)
                 yield let.name, replace(one, value=given)
 
     def _each(self, one: Definition) -> Iterator[Definition]:
@@ -284,7 +287,15 @@ class _Unrolling:
 
     def _element_at(self, one: Definition, index: Index, value: Expr) -> Definition:
         name = element(one.name, index)
-        return replace(one, name=name, value=value, indices=(), axes=())
+        return replace(
+            one,
+            name=name,
+            value=value,
+            indices=(),
+            axes=(),
+            is_equation=False,
+            start=None,
+        )
 
     def _assume(self, one: Assume) -> Iterator[Assume]:
         """Assumptions without those that hold whatever the data are."""
@@ -293,7 +304,7 @@ class _Unrolling:
         for _, condition in self._values(one.condition, indices, axes):
             if decide(condition) is not True:
                 self._require((condition,))
-                yield Assume(condition, (), one.span)
+                yield Assume(substitute(condition, self.unknowns), (), one.span)
 
     # --- backward --------------------------------------------------------------------
 
@@ -412,7 +423,7 @@ def unrolled_at(
     rule: Rule, sizes: Sizes
 ) -> tuple[tuple[Unrolled, ...], tuple[Gap, ...]]:
     """The rule at one combination, for each value of the index inputs, and the gaps."""
-    if not rule.has_axes:
+    if not rule.has_axes and not any(d.is_equation for d in rule.definitions):
         return (Unrolled(rule, {}),), ()
     if _is_beyond_reach(rule, sizes):
         return (), ()

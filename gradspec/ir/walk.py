@@ -108,7 +108,8 @@ def _resolved_values(lets: tuple[Definition, ...]) -> Mapping[str, Expr]:
     """
     values: dict[str, Expr] = {}
     for let in lets:
-        values[let.name] = substitute(let.value, values)
+        if not let.is_equation:
+            values[let.name] = substitute(let.value, values)
     return values
 
 
@@ -199,15 +200,33 @@ def evaluated_values(rule: Rule) -> frozenset[str]:
 def closed_outputs(rule: Rule) -> dict[str, Expr]:
     """Every output's value in terms of the inputs, calls to other rules kept."""
     lets = {let.name: let.value for let in rule.forward}
-    done: dict[str, Expr] = {}
+    done = _solved_values(rule)
     return {output.name: _resolve(output.name, lets, done) for output in rule.outputs}
+
+
+def _solved_values(rule: Rule) -> dict[str, Expr]:
+    """What an equation defines, which has no closed form and stays."""
+    solved = (d.name for d in rule.values.values() if d.is_equation)
+    return {name: Ref(name) for name in solved}
 
 
 def closed_cotangents(rule: Rule) -> dict[str, Expr]:
     """``d<input>`` for every input that has one, calls kept."""
     values = {name: one.value for name, one in rule.values.items()}
-    done: dict[str, Expr] = {}
+    done = _solved_values(rule)
     return {d.name: _resolve(d.name, values, done) for d in rule.backward}
+
+
+def closed_values(rule: Rule, values: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Expressions over the names of a rule in terms of its inputs and upstream
+    gradients, calls kept."""
+    known = {name: one.value for name, one in rule.values.items()}
+    done = _solved_values(rule)
+    found = []
+    for value in values:
+        used = (n for n in sorted(names(value)) if n in known)
+        found.append(substitute(value, {n: _resolve(n, known, done) for n in used}))
+    return tuple(found)
 
 
 def _resolve(name: str, lets: Mapping[str, Expr], done: dict[str, Expr]) -> Expr:

@@ -55,7 +55,7 @@ def lower_call(node: nodes.Call, cx: Context) -> Value | None:
     if callee is None or isinstance(callee, Failed):
         _report_absent(node, callee, cx)
         return None
-    is_ranked = isinstance(callee, Rule) and callee.has_axes
+    is_ranked = isinstance(callee, Rule) and is_placed(callee)
     if not isinstance(callee, Rule) and node.output is not None:
         _no_outputs(node, cx)
         return None
@@ -446,6 +446,12 @@ def _rank_0(value: Value, span: Span, purpose: str, cx: Context) -> Value | None
 
 
 # --- rules with axes ------------------------------------------------------------------
+
+
+def is_placed(rule: Rule) -> bool:
+    """True of a rule whose definitions become some of the rule that calls it: it has
+    axes or equations."""
+    return rule.has_axes or any(d.is_equation for d in rule.forward)
 
 
 def is_whole(node: nodes.Expr, cx: Context) -> bool:

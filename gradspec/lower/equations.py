@@ -114,6 +114,8 @@ def _whole(node: nodes.Solve, names: tuple[nodes.Name, ...]) -> nodes.Assign:
     if names:
         own = nodes.Indexed(node.name, plain, span=node.name_span)
     left, right = _sides(node)
+    if not _has(left, node.name) and _has(right, node.name):
+        left, right = right, left
     at = node.value.span
     if left == own:
         value = right
@@ -128,6 +130,13 @@ def _whole(node: nodes.Solve, names: tuple[nodes.Name, ...]) -> nodes.Assign:
     return nodes.Assign(
         node.name, names or None, value, span=node.span, name_span=node.name_span
     )
+
+
+def _has(side: nodes.Expr, name: str) -> bool:
+    """True if a side has the unknown of that name."""
+    kinds = nodes.Name, nodes.Indexed
+    found = (n for n in nodes.walk(side) if isinstance(n, kinds))
+    return any(name == (n.id if isinstance(n, nodes.Name) else n.name) for n in found)
 
 
 def _order(own: Axes, wanted: Axes) -> tuple[int, ...] | None:

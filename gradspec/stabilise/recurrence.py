@@ -26,7 +26,7 @@ def sew(judged: Judged, chosen: Chosen) -> Chosen:
     rule, back = judged.rule, names_in(judged.rule)
     made = map_values(chosen.rule, lambda value: rename_references(value, back))
     adjoints = {f"d{state}": d for state, d in adjoint_states(rule).items()}
-    roles = {d.name: d.role for d in rule.forward}
+    states = {d.name: d for d in rule.forward}
     done: list[Definition] = []
     for one in made.definitions:
         if one.name.startswith(GIVEN):
@@ -34,8 +34,7 @@ def sew(judged: Judged, chosen: Chosen) -> Chosen:
         if one.role is Role.COTANGENT and one.name in adjoints:
             done.append(replace(adjoints[one.name], value=one.value))
         elif one.name.startswith(STEP):
-            name = one.name.removeprefix(STEP)
-            done.append(replace(one, name=name, role=roles[name]))
+            done.append(replace(states[one.name.removeprefix(STEP)], value=one.value))
         else:
             done.append(one)
     done += (d for d in rule.surrogates if f"{GIVEN}{d.name}" in back)

@@ -122,7 +122,6 @@ def test_values_and_gradients(target: str) -> None:
 
 NO_ROOT = """
 rule no_root(x) -> y:
-    assume x < 0
     solve y from 1: y**2 == x
 
 rule no_roots(x[n]) -> y[n]:

@@ -31,7 +31,7 @@ from gradspec.diagnostics import Diagnostic, Fix, Label, error, warning
 from gradspec.ir.elements import Axes, Index, Nested, element, extent, places
 from gradspec.ir.expr import Expr, show, spoken
 from gradspec.ir.rule import Definition, Input, Rule
-from gradspec.ir.walk import names, nodes
+from gradspec.ir.walk import nodes
 from gradspec.primitives.foreign import foreign_operations
 from gradspec.source import Span
 from gradspec.symbolic.compare import (
@@ -81,7 +81,7 @@ class Witness:
     @property
     def place(self) -> str:
         """``n = 2, x = [1, 2], dy = [1, 3]``: the variables that matter, whole."""
-        used = names(self.claim.declared) | names(self.claim.derived)
+        used = frozenset(self.claim.shown)
         sizes = [f"{axis} = {size}" for axis, size in self.instance.sizes.items()]
         inputs = [(v.name, v.shape.axes) for v in self.rule.inputs]
         outputs = [o for o in self.rule.outputs if o.takes_gradient]

@@ -1,0 +1,140 @@
+"""Gradients of equations: derived, proved, in agreement where the equations hold, or
+refuted with a point."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradspec.checks.check import check
+from gradspec.derive.complete import complete
+from gradspec.ir.expr import show
+from gradspec.ir.rule import Status
+from tests.checks.equations import AGREES, KEPLER, LINEAR, PROVED, WRONG
+from tests.checks.test_recurrences import _last
+from tests.checks.written import written
+
+
+def _name(text: object) -> str:
+    return str(text).split("(")[0].split()[-1]
+
+
+def _verdicts(text: str) -> dict[str, Status]:
+    outcome = check(written(text), 5.0)
+    assert outcome.value is not None
+    return {v.input: v.status for v in outcome.value.verdicts}
+
+
+@pytest.mark.parametrize("text", PROVED, ids=_name)
+def test_a_right_gradient_is_proved(text: str) -> None:
+    assert {*_verdicts(text).values()} == {Status.PROVED}
+
+
+@pytest.mark.parametrize("text", AGREES, ids=_name)
+def test_what_is_not_proved_agrees_where_the_equations_hold(text: str) -> None:
+    assert {*_verdicts(text).values()} == {Status.AGREES}
+
+
+@pytest.mark.parametrize(("text", "old", "new", "name"), WRONG)
+def test_a_wrong_gradient_is_refuted(text: str, old: str, new: str, name: str) -> None:
+    assert old in text
+    assert _verdicts(_last(text, old, new))[name] is Status.REFUTED
+
+
+def test_a_refutation_shows_the_inputs_of_the_equation() -> None:
+    wrong = _last(KEPLER, "du * sin(u)", "du * sin(m)")
+    (found,) = check(written(wrong), 5.0).diagnostics
+    assert found.code == "GS401"
+    assert "at m = 1, e = 0.5, du = 1, where the derivative is 1.034667" in (
+        found.labels[0].message
+    )
+
+
+DERIVED = """
+rule coupled(a, b) -> (x, y):
+    assume abs(a) < 1, abs(b) < 1
+    solve x: x == cos(a * y)
+    solve y: y == sin(b * x) + a
+
+rule implicit_euler(x[n], h0[]) -> h[n]:
+    solve h: h[t] == (h[t - 1] if t > 0 else h0) + tanh(h[t]) / 4 + x[t]
+
+rule both(a[n], b[n], c[n, n]) -> y[n]:
+    s[t] = a[t] * (s[t - 1] if t > 0 else 1) + b[t]
+    solve y: sum(c[i, j] * y[j] for j) + y[i]**3 == s[i]
+
+rule anomaly(m, e) -> f:
+    assume 0 <= e, e < 1
+    f = 2 * atan(sqrt((1 + e) / (1 - e)) * tan(kepler(m, e) / 2))
+
+rule anomalies(m[n], e[]) -> y[]:
+    assume 0 <= e, e < 1
+    y = sum(kepler(m[i], e) for i)
+"""
+
+
+@pytest.mark.parametrize("text", DERIVED.strip().split("\n\n"), ids=_name)
+def test_what_is_left_out_is_derived(text: str) -> None:
+    """A wrong derivation is found on elements (`recheck`)."""
+    rule = written(_forward(KEPLER) + "\n" + text)
+    assert all(d.is_derived for d in rule.backward)
+    outcome = check(rule, 5.0)
+    assert not outcome.diagnostics
+    assert outcome.value is not None
+    assert {v.status for v in outcome.value.verdicts} == {Status.DERIVED}
+
+
+def _forward(text: str) -> str:
+    return "".join(line for line in text.splitlines(True) if "    d" not in line[:5])
+
+
+def test_the_adjoint_of_one_number_is_a_quotient() -> None:
+    found = {d.name: show(d.value) for d in written(_forward(KEPLER)).definitions}
+    assert found["grad_u"] == "du / (1 - e * cos(u))"
+    assert found["dm"] == "grad_u"
+    assert found["de"] == "grad_u * sin(u)"
+
+
+def test_the_adjoint_of_a_system_is_a_system() -> None:
+    rule = written(LINEAR.replace("    solve u", "    # ").split("#")[0])
+    (adjoint,) = rule.backward_locals
+    assert adjoint.is_equation
+    assert "sum(grad_x[j] * a[j, i] for j)" in show(adjoint.value)
+    assert complete(rule).value == rule
+
+
+def test_examples_are_worked_out_by_solving() -> None:
+    rule = (
+        _forward(KEPLER) + "    example m = 1, e = 0.5: u = 1.498701, dm = 1.037362\n"
+    )
+    assert not check(written(rule), 5.0).diagnostics
+    (found,) = check(written(rule.replace("1.498701", "1.4988")), 5.0).diagnostics
+    assert found.code == "GS409"
+
+
+@pytest.mark.parametrize(
+    ("condition", "status"), [("y > 0", Status.PROVED), ("y < 0", Status.REFUTED)]
+)
+def test_an_assumption_chooses_the_solution(condition: str, status: Status) -> None:
+    text = f"""
+    rule branch(x) -> y:
+        assume x > 0, {condition}
+        solve y: y**2 == x
+        dx = dy / (2 * sqrt(x))
+    """
+    assert _verdicts(text)["x"] is status
+
+
+def test_the_start_chooses_the_solution() -> None:
+    text = """
+    rule branch(x) -> y:
+        assume x > 0
+        solve y from START: y**2 == x
+        dx = dy / (2 * sqrt(x))
+    """
+    assert _verdicts(text.replace("START", "x"))["x"] is Status.AGREES
+    assert _verdicts(text.replace("START", "-x"))["x"] is Status.REFUTED
+
+
+def test_an_equation_without_a_solution_is_an_error() -> None:
+    text = "rule none(a) -> x:\n    solve x: x**2 + a**2 + 1 == 0\n"
+    assert [d.code for d in check(written(text), 5.0).diagnostics] == ["GS269"]
