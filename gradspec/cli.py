@@ -95,7 +95,7 @@ def cli(context: click.Context, verbose: bool) -> None:
 @arguments.jobs
 @click.option("-v", "--verbose", is_flag=True, help="Print a line per file.")
 @arguments.quiet
-@arguments.style("json", "github")
+@arguments.style("json", "github", "sarif")
 @arguments.watch
 def compile_command(
     paths: tuple[str, ...],
@@ -175,22 +175,28 @@ def _print_stage(
 @click.option(
     "--evidence", is_flag=True, help="Say of each verdict what it rests on, in a line."
 )
+@click.option(
+    "--fix", "fixes", is_flag=True, help="Apply the fixes that are safe, then check."
+)
 @arguments.options(Options, "order", "ignored", "budget")
 @arguments.jobs
 @arguments.quiet
-@arguments.style("json", "github")
+@arguments.style("json", "github", "sarif")
 @arguments.watch
 def check_command(
     paths: tuple[str, ...],
     options: Options,
     boundaries: bool,
     evidence: bool,
+    fixes: bool,
     jobs: int,
     quiet: bool,
     style: str,
 ) -> int:
     """Check the rules in PATH... and print the verdict on each gradient; `-` is standard
     input."""
+    if fixes:
+        _fix(paths, options, jobs)
     work = _Work("checking", paths, options, jobs)
     tables: tuple[RuleTable, ...] = ()
     if boundaries and not work.found:
@@ -208,6 +214,32 @@ def check_command(
         _echo("" if quiet else lines)
         _echo(summary.boundaries(tables))
     return FINDINGS if work.failed else CLEAN
+
+
+def _fix(paths: tuple[str, ...], options: Options, jobs: int) -> None:
+    """Apply what is safe to the files, and tell it."""
+    from gradspec.driver import fixing
+    from gradspec.driver.discover import STANDARD_INPUT, discover
+    from gradspec.driver.load import save
+    from gradspec.driver.run import each_file
+    from gradspec.driver.write import CannotWrite
+    from gradspec.report.diagnostics import printable
+
+    if STANDARD_INPUT in paths:
+        raise click.UsageError("--fix changes files: standard input is none")
+    entries = discover(paths).value or ()
+    work = partial(fixing.fix_entry, options)
+    with _bar("fixing", len(entries)) as progress:
+        jobs = jobs or os.cpu_count() or 1
+        outcomes = each_file(work, entries, jobs, progress, _is_guarded())
+    for fixed in (one.value for one in outcomes if one.value and one.value.fixes):
+        try:
+            save(fixed.text)
+        except CannotWrite as fault:
+            raise click.ClickException(printable(f"{fault}")) from fault
+        for fix in fixed.fixes:
+            click.echo(printable(f"{fixed.text.path}: {fix.title}"), err=True)
+        click.echo(f"{_quantity(len(fixed.fixes), 'fix', 'fixes')} applied", err=True)
 
 
 @cli.command("test")
@@ -674,6 +706,10 @@ def _report(
         from gradspec.report.diagnostics import document
 
         click.echo(document(results, others, changed, tables))
+    elif style == "sarif":
+        from gradspec.report.sarif import of_diagnostics
+
+        click.echo(of_diagnostics(found))
     elif found and style == "github":
         from gradspec.report.diagnostics import github
 
@@ -689,5 +725,5 @@ def _report(
         click.echo(", ".join(counts), err=True)
 
 
-def _quantity(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+def _quantity(number: int, noun: str, many: str = "") -> str:
+    return f"{number} {noun if number == 1 else many or f'{noun}s'}"

@@ -43,9 +43,13 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A change to the text of a rule that may fix it: ``text`` replaces ``span``. If it
-    does, ``words`` are shown as help, ``note`` as a note, and ``guilty`` as the place
-    that is probably wrong.
+    """A change of a text that mends a finding: ``text`` replaces ``span``. ``words``
+    say what it does, and are shown as help; ``note`` is shown as a note, and ``guilty``
+    as the place that is probably wrong.
+
+    If it ``is_safe``, it was proved that the changed line is right and that values stay,
+    or the text can mean nothing else. Other fixes are guesses, or change what is
+    promised.
     """
 
     words: str
@@ -53,6 +57,16 @@ class Fix:
     text: str
     note: str = ""
     guilty: Span | None = None
+    is_safe: bool = False
+
+    @property
+    def title(self) -> str:
+        """The words, of a long line too."""
+        return self.words or f"write `{self.text[:60]}…`"
+
+    def applied(self, text: str) -> str:
+        """The text with the change."""
+        return text[: self.span.start] + self.text + text[self.span.end :]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +76,10 @@ class Diagnostic:
     ``labels[0]`` is the guilty place (the smallest guilty piece); further labels give
     context. ``headline`` says what is wrong in the user's terms, ``notes`` give facts
     (a witness point, the derived expression), ``help`` says how to mend it. A finding
-    without a place (a missing file) has no labels. ``fixes`` are changes that nobody
-    has tried yet (`mend.keep_fixes_that_work` does); of each
-    group the first that mends is said.
+    without a place (a missing file) has no labels. ``fixes`` are changes of the text
+    of ``labels[0]``, each of which was tried and mends the finding. ``tries`` are changes
+    that nobody has tried yet (`mend.keep_fixes_that_work` does); of each group the first
+    that mends becomes a fix.
     """
 
     code: str
@@ -73,7 +88,8 @@ class Diagnostic:
     labels: tuple[Label, ...] = ()
     notes: tuple[str, ...] = ()
     help: str = ""
-    fixes: tuple[tuple[Fix, ...], ...] = ()
+    fixes: tuple[Fix, ...] = ()
+    tries: tuple[tuple[Fix, ...], ...] = ()
 
     @property
     def is_error(self) -> bool:
@@ -103,14 +119,14 @@ def _at_one_place(
     notes: Iterable[str] = (),
     help: str = "",
     also: Iterable[Label] = (),
-    fixes: Iterable[tuple[Fix, ...]] = (),
+    fixes: Iterable[Fix] = (),
+    tries: Iterable[tuple[Fix, ...]] = (),
 ) -> Diagnostic:
     """A diagnostic at one place; ``also`` adds places that explain it."""
     first = (Label(source, span, label),) if source and span else ()
     labels = first + tuple(also)
-    return Diagnostic(
-        code, severity, headline, labels, tuple(notes), help, tuple(fixes)
-    )
+    changes = tuple(fixes), tuple(tries)
+    return Diagnostic(code, severity, headline, labels, tuple(notes), help, *changes)
 
 
 error = partial(_at_one_place, Severity.ERROR)

@@ -19,18 +19,18 @@ from gradspec.checks.instances import Instance, Point, elementwise, instances
 from gradspec.derive.complete import complete
 from gradspec.diagnostics import Diagnostic, Fix, Outcome
 from gradspec.ir.expr import Call, Expr
-from gradspec.ir.rule import Complete, Judged, Rule
+from gradspec.ir.rule import Complete, Judged, Rule, Status
 from gradspec.ir.unroll import is_too_large
 from gradspec.ir.walk import nodes, size
 from gradspec.lower.context import Findings
-from gradspec.lower.module import Extern, Function, Library
+from gradspec.lower.module import Extern, Function, Library, LoweredModule
 from gradspec.lower.rules import lower_rule
 from gradspec.source import Source
 from gradspec.symbolic.compare import Relation, compare
 from gradspec.symbolic.enclose import enclose, is_defined
 from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.neighbours import beside
-from gradspec.syntax.nodes import RuleDef
+from gradspec.syntax.nodes import Module, RuleDef
 from gradspec.syntax.parse import parse
 
 AGAIN = 0.1
@@ -44,6 +44,7 @@ _WRONG = frozenset(["GS403", "GS432", "GS434"])
 
 _TRIES = 24  # of suggestions, in all
 _LOOK = 5  # nodes of the instances that make the check of a changed rule one step
+_NAMINGS = 6  # changes of names in a module that are tried, in all
 _MOST = 32  # points at which values are compared
 _NEAR = 1e-6  # how near a limit is to the values beside it
 
@@ -69,17 +70,21 @@ def keep_fixes_that_work(
 ) -> tuple[Diagnostic, ...]:
     """The diagnostics of a rule, each with the suggestions that fix it. Suggestions
     beyond the number of tries are dropped; ``budget`` bounds those for large rules."""
-    if not any(one.fixes for one in found):
+    if not any(one.tries for one in found):
         return found
     effort = Effort.of(budget)
     steps = max(effort.steps // _TRIES, 1 + _weight(rule) // _LOOK)
 
-    def mends(one: Diagnostic, fix: Fix) -> bool:
-        return effort.take(steps) and _mends(
-            rule, one, _changed_rule(rule, fix, defs), _of_others(one, found), check
-        )
+    def tried(one: Diagnostic, fix: Fix) -> Fix | None:
+        if not effort.take(steps):
+            return None
+        changed = _changed_rule(rule, fix, defs)
+        judged = _mended(rule, one, changed, _of_others(one, found), check)
+        if judged is None:
+            return None
+        return replace(fix, is_safe=_is_safe(rule, fix, judged))
 
-    return tuple(_with_suggestions(rule, one, partial(mends, one)) for one in found)
+    return tuple(_with_suggestions(rule, one, partial(tried, one)) for one in found)
 
 
 def _weight(rule: Rule) -> int:
@@ -104,12 +109,12 @@ def _of_others(found: Diagnostic, every: tuple[Diagnostic, ...]) -> frozenset[st
 
 
 def _with_suggestions(
-    rule: Rule, found: Diagnostic, mends: Callable[[Fix], bool]
+    rule: Rule, found: Diagnostic, tried: Callable[[Fix], Fix | None]
 ) -> Diagnostic:
-    """The diagnostic with its verified suggestions as help."""
-    if not found.fixes:
+    """The diagnostic with its verified suggestions, as fixes and as help."""
+    if not found.tries:
         return found
-    good = [next(filter(mends, group), None) for group in found.fixes]
+    good = [next(filter(None, map(tried, group)), None) for group in found.tries]
     said = [fix for fix in good if fix is not None]
     help = ", or ".join(fix.words for fix in said if fix.words)
     guilty = [fix.guilty for fix in said if fix.guilty is not None]
@@ -118,7 +123,8 @@ def _with_suggestions(
         labels=(*found.labels, *(probably(rule, span) for span in guilty)),
         notes=(*found.notes, *(fix.note for fix in said if fix.note)),
         help=_with_alternative(help, found.help),
-        fixes=(),
+        fixes=tuple(said),
+        tries=(),
     )
 
 
@@ -129,22 +135,65 @@ def _with_alternative(help: str, rest: str) -> str:
     return f"{help}{', ' if rest.startswith('or ') else '; '}{rest}"
 
 
-def _mends(
+def _mended(
     rule: Rule,
     found: Diagnostic,
     changed: Complete | None,
     known: frozenset[str],
     check: Check,
-) -> bool:
+) -> Judged | None:
+    """The changed rule, judged; None if the change does not mend it."""
     if changed is None:
-        return False
+        return None
     outcome = check(changed)
     if found.headline in {d.headline for d in outcome.diagnostics}:
-        return False
+        return None
     new = (d for d in outcome.diagnostics if d.headline not in known)
     if any(d.is_error or d.code in _WRONG for d in new):
-        return False
-    return changed.forward == rule.forward or _keeps_values(rule, changed)
+        return None
+    kept = changed.forward == rule.forward or _keeps_values(rule, changed)
+    return outcome.value if kept else None
+
+
+def _is_safe(rule: Rule, fix: Fix, judged: Judged) -> bool:
+    """True if the forward pass stays, the gradients that the change may concern are
+    proved, and no comment is lost."""
+    changed = {
+        d.input
+        for d in rule.backward
+        if d.span.start <= fix.span.start and fix.span.end <= d.span.end
+    }
+    open_ = {v.input for v in judged.verdicts if v.status is Status.AGREES}
+    is_proved = not (open_ & changed if changed else open_)
+    is_kept = judged.rule.forward == rule.forward
+    has_comment = "#" in rule.source.slice(fix.span)
+    return fix.is_safe and is_proved and is_kept and not has_comment
+
+
+# --- names -------------------------------------------------------------------------------
+
+
+def keep_namings_that_work(
+    module: Module,
+    found: tuple[Diagnostic, ...],
+    lower: Callable[[Module], Outcome[LoweredModule]],
+) -> tuple[Diagnostic, ...]:
+    """What `lower` found in a module, each with the changes of its text that leave fewer
+    errors."""
+    left, errors = _NAMINGS, sum(one.is_error for one in found)
+
+    def mends(fix: Fix) -> bool:
+        changed = parse(Source(module.source.path, fix.applied(module.source.text)))
+        if changed.value is None or len(changed.value.items) < len(module.items):
+            return False
+        return sum(d.is_error for d in lower(changed.value).diagnostics) < errors
+
+    told = []
+    for one in found:
+        tried = one.fixes[:left]
+        left -= len(tried)
+        told.append(replace(one, fixes=tuple(filter(mends, tried))))
+    return tuple(told)
 
 
 # --- the changed rule --------------------------------------------------------------------

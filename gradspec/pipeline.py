@@ -21,7 +21,12 @@ from gradspec.ir.rule import Chosen, Complete, Judged, Rule, Status
 from gradspec.ir.walk import deep
 from gradspec.lower.lowering import lower
 from gradspec.lower.module import Extern, Function, LoweredModule
-from gradspec.mend import AGAIN, check_and_mend, keep_fixes_that_work
+from gradspec.mend import (
+    AGAIN,
+    check_and_mend,
+    keep_fixes_that_work,
+    keep_namings_that_work,
+)
 from gradspec.options import Options
 from gradspec.plan.planning import plan_module, unsaved_warnings, widening_warnings
 from gradspec.primitives.foreign import is_plain
@@ -64,8 +69,12 @@ def lower_module(
     come with gradspec, asked for where a function is not known."""
     outcome = lower(module, imports)
     if any(found.code == "GS202" for found in outcome.diagnostics):
-        return lower(module, imports, offered())
-    return outcome
+        outcome = lower(module, imports, offered())
+    if not any(found.fixes for found in outcome.diagnostics):
+        return outcome
+    again = partial(lower, imports=imports)
+    told = keep_namings_that_work(module, outcome.diagnostics, again)
+    return replace(outcome, diagnostics=told)
 
 
 @deep()

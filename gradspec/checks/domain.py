@@ -218,7 +218,7 @@ def _undefined_warning(seen: Instance, point: Point) -> Diagnostic:
         label=f"undefined at {point_text(point, tuple(i.name for i in rule.inputs))}",
         help="or narrow the domain with an `assume`, or give the other inputs a value with a"
         " conditional",
-        fixes=(tuple(assuming(written, text) for text in conditions),),
+        tries=(tuple(assuming(written, text) for text in conditions),),
     )
 
 

@@ -185,7 +185,7 @@ def overrides(instance: Instance) -> Iterator[Diagnostic]:
                 entry.span,
                 label="equal to the derivative at every sampled point",
                 help=f"or write `{entry.name} = …` to have it proved",
-                fixes=((left_out(rule, entry.span),),),
+                tries=((left_out(rule, entry.span),),),
             )
         elif derived is not None and _same(instance, at_usual, stated, derived):
             used = tuple(name for name in usual if name in names(entry.value))

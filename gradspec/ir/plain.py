@@ -19,7 +19,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
-from gradspec.diagnostics import Diagnostic, Label, Outcome, Severity
+from gradspec.diagnostics import Diagnostic, Fix, Label, Outcome, Severity
 from gradspec.ir import expr, rule
 from gradspec.ir.rule import Rule
 from gradspec.source import Source, Span
@@ -40,7 +40,7 @@ _PARTS = (
         rule.Rewrite,
         rule.Hole,
     ),
-    *(rule.AccuracyLoss, rule.Judged, rule.Chosen, Label, Diagnostic),
+    *(rule.AccuracyLoss, rule.Judged, rule.Chosen, Label, Diagnostic, Fix),
     Outcome,
 )
 _ENUMS = (rule.Kind, rule.Role, rule.Origin, rule.Status, Severity)

@@ -3,19 +3,33 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import assert_never
 
+from gradspec.diagnostics import Fix
 from gradspec.ir.expr import Apply, Call, Const, Expr, Ref, spoken
 from gradspec.ir.rule import Input, Kind, Rule
 from gradspec.ir.walk import nodes as expr_nodes
 from gradspec.ir.walk import transform
 from gradspec.lower.arrays import Array, fit
-from gradspec.lower.context import UNKNOWN, Binding, Context, NameRole, Variable, near
-from gradspec.lower.habits import call_help, is_of_arrays, reduction_text
+from gradspec.lower.context import (
+    UNKNOWN,
+    Binding,
+    Context,
+    NameRole,
+    Variable,
+    near,
+    near_names,
+)
+from gradspec.lower.habits import (
+    call_help,
+    importing,
+    is_of_arrays,
+    reduction_text,
+    rewritten_calls,
+)
 from gradspec.lower.module import (
     DEEPEST,
     LARGEST,
@@ -33,7 +47,7 @@ from gradspec.lower.module import (
     type_of_kind,
 )
 from gradspec.primitives.row import Primitive
-from gradspec.source import SHIPPED, Span
+from gradspec.source import Span
 from gradspec.syntax import nodes
 from gradspec.syntax.grammar import REDUCTIONS
 
@@ -107,28 +121,34 @@ def _report_absent(node: nodes.Call, callee: Callee | None, cx: Context) -> None
         )
         return
     shown = name if node.output is None else f"{name}.{node.output}"
-    help = call_help(node, cx) or _offer(node.output or name, cx)
+    help, fixes = call_help(node, cx), rewritten_calls(node, cx)
+    if not help:
+        help, fixes = _offer(node.output or name, span, cx)
     if not help and name in cx.scope.variables:
         help = f"`{name}` is a value: to multiply write `{name} * (…)`"
     help = help or (
         f"define it, `def {name}(t) = …`, or import it; a rule calls built-ins, defs and"
         " rules only"
     )
-    cx.findings.error("GS202", f"unknown function `{shown}`", span, help=help)
+    cx.findings.error(
+        "GS202", f"unknown function `{shown}`", span, help=help, fixes=fixes
+    )
 
 
-def _offer(name: str, cx: Context) -> str:
+def _offer(name: str, span: Span, cx: Context) -> tuple[str, tuple[Fix, ...]]:
     """A rule that comes with gradspec, or what else has a name like this."""
     library = cx.library
     offered = {n: path for n, path in library.offered.items() if n != library.current}
-    like = near(name, (name,) if name in offered else (*library.names(), *offered))
-    meant = next(iter(re.findall("`(.*?)`", like)), "")
+    known = (name,) if name in offered else (*library.names(), *offered)
+    like, meant = near(name, known), next(iter(near_names(name, known)), "")
     if meant not in offered or library.find(meant) is not None:
-        return like
-    line = f'`from "{SHIPPED}{offered[meant]}" import {meant}` at the top of the file'
+        names = (n for n in near_names(name, known) if library.find(n) is not None)
+        return like, tuple(Fix(f"write `{n}`", span, n) for n in names)
+    fix = importing(meant, offered[meant], cx)
+    place = f"{fix.words} at the top of the file"
     if meant == name:
-        return f"`{name}` comes with gradspec: write {line}"
-    return f"{like} For `{meant}` write {line}"
+        return f"`{name}` comes with gradspec: {place}", (fix,)
+    return f"{like} For `{meant}` {place}", ()
 
 
 def _no_outputs(node: nodes.Call, cx: Context) -> None:

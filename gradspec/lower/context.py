@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from enum import Enum, auto
 from itertools import chain, count
 
-from gradspec.diagnostics import Diagnostic, Label, Severity, error
+from gradspec.diagnostics import Diagnostic, Fix, Label, Severity, error
 from gradspec.ir.expr import Expr, Ref
 from gradspec.ir.rule import Assume, Definition
 from gradspec.ir.walk import names
@@ -300,7 +300,11 @@ class Findings:
         notes: Iterable[str] = (),
         help: str = "",
         also: Iterable[Label] = (),
+        meant: Iterable[str] = (),
+        fixes: Iterable[Fix] = (),
     ) -> None:
+        """``meant`` are the names that may be meant at the place; each is a fix."""
+        names = tuple(Fix(f"write `{name}`", span, name) for name in meant)
         self.diagnostics.append(
             error(
                 code,
@@ -311,6 +315,7 @@ class Findings:
                 notes=notes,
                 help=help,
                 also=also,
+                fixes=(*fixes, *names),
             )
         )
 
@@ -353,10 +358,15 @@ class Findings:
 
 def near(name: str, known: Iterable[str]) -> str:
     """``did you mean …?``, or nothing when no known name is like it."""
-    close = get_close_matches(name, list(dict.fromkeys(known)), n=3, cutoff=0.66)
+    close = near_names(name, known)
     if not close:
         return ""
     return "did you mean " + " or ".join(f"`{c}`" for c in close) + "?"
+
+
+def near_names(name: str, known: Iterable[str]) -> list[str]:
+    """The known names that are most like a name, at most three."""
+    return get_close_matches(name, list(dict.fromkeys(known)), n=3, cutoff=0.66)
 
 
 # --- unknown names ---------------------------------------------------------------------
@@ -373,11 +383,10 @@ def report_unknown(
             hidden.code, hidden.headline, span, label=hidden.label, help=hidden.help
         )
         return
-    help = (
-        help
-        or _name_help(name, cx)
-        or near(name, (*cx.scope.known_names(), *CONSTANTS))
-    )
+    known = (*cx.scope.known_names(), *CONSTANTS)
+    told = help or _name_help(name, cx)
+    meant = re.findall("is called `(.*)`", told) if told else near_names(name, known)
+    help = told or near(name, known)
     if cx.is_function and not help:
         help = "a def sees its own parameters only: give it the value as an argument"
     elif is_function(name) and not (is_indexed and help):
@@ -388,6 +397,7 @@ def report_unknown(
         span,
         label=f"nothing that {cx.scope.sees} can see has this name",
         help=help or "declare it as an input, or assign it before its use",
+        meant=meant,
     )
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from gradspec.diagnostics import Fix
 from gradspec.lower.context import Context
 from gradspec.primitives.lookup import is_function
+from gradspec.source import SHIPPED, Span
 from gradspec.syntax import nodes
 from gradspec.syntax.grammar import REDUCTIONS
 from gradspec.syntax.mistakes import STOPPING
@@ -96,6 +98,46 @@ def call_help(node: nodes.Call, cx: Context) -> str:
     if node.output is not None and is_function(name):
         return f"`{name}` is a built-in: write `{name}({', '.join(arguments)})`"
     return ""
+
+
+def rewritten_calls(node: nodes.Call, cx: Context) -> tuple[Fix, ...]:
+    """The call of another library's function as it is written here."""
+    return tuple(_rewritten(node, cx))
+
+
+def _rewritten(node: nodes.Call, cx: Context) -> Iterator[Fix]:
+    name = node.output or node.function
+    form, count = _HABITS.get(name, "").split(" | ")[0], len(node.args)
+    places = ", ".join(f"{{{k}}}" for k in range(count))
+    if node.keywords or (node.output and node.function in cx.scope.variables):
+        return
+    if node.function == "stop_gradient":
+        yield importing("stop_gradient", "control/gradients", cx)
+    if node.output and is_function(name):
+        yield Fix(f"write `{name}`", node.function_span, name, is_safe=True)
+    elif form.endswith(f"({places})") and form.partition("(")[0].isidentifier():
+        new = form.partition("(")[0]
+        yield Fix(f"write `{new}`", node.function_span, new, is_safe=True)
+    elif {*re.findall(r"\{\d\}", form)} == {*places.split(", ")}:
+        form = re.sub(r"\((\{\d\})\)", r"\1", form)
+        given = (cx.findings.text(arg.span) for arg in node.args)
+        new = form.format(
+            *(t if re.fullmatch(r"[\w.]+", t) else f"({t})" for t in given)
+        )
+        is_safe = name not in _OTHERWISE
+        yield Fix(f"write `{new}`", node.span, f"({new})", is_safe=is_safe)
+
+
+_OTHERWISE = frozenset(["mod", "fmod", "remainder", "step", "heaviside"])
+"""Functions that other libraries define otherwise at single points, or by sign."""
+
+
+def importing(name: str, file: str, cx: Context) -> Fix:
+    """The text with an import of a rule that comes with gradspec."""
+    line = f'from "{SHIPPED}{file}" import {name}'
+    others = re.search(r"^from\b", cx.findings.source.text, re.MULTILINE)
+    at, end = (others.start(), "\n") if others else (0, "\n\n")
+    return Fix(f"write `{line}`", Span(at, at), f"{line}{end}", is_safe=True)
 
 
 def is_of_arrays(node: nodes.Call) -> bool:

@@ -12,7 +12,7 @@ from typing import TypeVar
 from gradspec.diagnostics import Diagnostic, Outcome, error
 from gradspec.ir.rule import Rule, companions
 from gradspec.ir.walk import deep
-from gradspec.lower.context import Findings, near
+from gradspec.lower.context import Findings, near, near_names
 from gradspec.lower.foreign import derived_function, foreign_function
 from gradspec.lower.module import (
     Extern,
@@ -249,6 +249,7 @@ def _import_item(
         f'"{item.path}" has no rule or def `{name.id}`',
         name.span,
         help=near(name.id, origin.names) or f"it defines {listed}",
+        meant=near_names(name.id, origin.names),
     )
     return Failed(name.id)
 

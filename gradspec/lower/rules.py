@@ -42,6 +42,7 @@ from gradspec.lower.context import (
     Scope,
     Variable,
     near,
+    near_names,
 )
 from gradspec.lower.equations import free_indices, with_indices
 from gradspec.lower.expressions import lower_expression
@@ -384,7 +385,8 @@ def _not_replaceable(node: nodes.Surrogate, output: Output | None, body: Body) -
         headline += " surrogate has no effect"
     listed = ", ".join(f"`{name}`" for name in names)
     help = near(node.name, names) or f"outputs that can have one: {listed or 'none'}"
-    body.cx.findings.error("GS215", headline, node.name_span, help=help)
+    meant = near_names(node.name, names)
+    body.cx.findings.error("GS215", headline, node.name_span, help=help, meant=meant)
 
 
 def _surrogate_scope(name: str, body: Body) -> Scope:
@@ -427,7 +429,8 @@ def read_keep(node: nodes.Keep, body: Body, words: dict[str, str]) -> None:
             is_unknown = name.id not in body.cx.scope.variables
             offer = _offer(known, node.word)
             help = (near(name.id, known) if is_unknown else "") or offer
-            body.cx.findings.error("GS216", fault, name.span, help=help)
+            meant = near_names(name.id, known) if is_unknown else ()
+            body.cx.findings.error("GS216", fault, name.span, help=help, meant=meant)
 
 
 def _offer(known: tuple[str, ...], word: str) -> str:
@@ -529,6 +532,7 @@ def _unknown(
         f"`{binding.name}` cannot be {word} in this example",
         span,
         help=near(binding.name, allowed) or f"{side}: {listed}",
+        meant=near_names(binding.name, allowed),
     )
 
 

@@ -196,13 +196,24 @@ def _finding(found: Diagnostic) -> dict[str, Any]:
         "code": found.code,
         "severity": found.severity.value,
         "message": found.headline,
-        "places": [_json_place(label) for label in found.labels],
+        "places": [place_data(label) for label in found.labels],
         "notes": list(found.notes),
         "help": found.help,
-    }
+    } | _fixes(found)
 
 
-def _json_place(label: Label) -> dict[str, Any]:
+def _fixes(found: Diagnostic) -> dict[str, Any]:
+    """Changes that mend it, if there are any: what stands at each place in its stead."""
+    fixes = [
+        place_data(Label(found.labels[0].source, fix.span, fix.title))
+        | {"text": fix.text, "safe": fix.is_safe}
+        for fix in found.fixes
+    ]
+    return {"fixes": fixes} if fixes else {}
+
+
+def place_data(label: Label) -> dict[str, Any]:
+    """A place for JSON; lines and columns count from 1."""
     line, column = label.source.position(label.span.start)
     end_line, end_column = label.source.position(label.span.end)
     return {
@@ -216,7 +227,7 @@ def _json_place(label: Label) -> dict[str, Any]:
 
 
 def _github_place(label: Label) -> str:
-    place = _json_place(label)
+    place = place_data(label)
     return (
         f"file={escape_property(place['path'])},line={place['line']},"
         f"endLine={place['end_line']},col={place['column']},"

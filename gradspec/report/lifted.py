@@ -15,6 +15,7 @@ from typing import Any
 from gradspec.lift.lifting import Finding, Report
 from gradspec.lift.verdicts import NOT_LIFTED
 from gradspec.report.diagnostics import escape_data, escape_property, printable
+from gradspec.report.sarif import sarif_log
 from gradspec.report.streams import align_columns
 from gradspec.version import __version__
 
@@ -173,13 +174,7 @@ def sarif(report: Report) -> str:
         for one in report.findings
         if one.is_finding
     ]
-    driver = {"name": "gradspec lift", "version": __version__, "rules": rules}
-    log = {
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [{"tool": {"driver": driver}, "results": results}],
-    }
-    return json.dumps(log, indent=2)
+    return sarif_log("gradspec lift", rules, results)
 
 
 # --- files ------------------------------------------------------------------------------

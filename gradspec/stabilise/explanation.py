@@ -496,7 +496,7 @@ def _hole_warning(
         _texts(rule).get(hole.name, (None, rule.name_span))[1],
         label=f"{number}{where} at {point_text(point, tuple(point))}: {limit}",
         help=f"or {_cure('undefined', Names(rule).close(Ref(hole.output)))}",
-        fixes=(tuple(_fills(rule, hole)),),
+        tries=(tuple(_fills(rule, hole)),),
     )
 
 

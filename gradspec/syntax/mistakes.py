@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gradspec.diagnostics import Fix
+from gradspec.source import Span
 from gradspec.syntax.reserved import python_fault, reserved_word_fault
 from gradspec.syntax.tokens import (
     Fault,
@@ -115,9 +117,16 @@ class Stop:
                 open_.pop()
         return open_[-1] if open_ else ""
 
-    def fault(self, code: str, headline: str, help: str) -> Fault:
+    def fault(
+        self, code: str, headline: str, help: str, fixes: tuple[Fix, ...] = ()
+    ) -> Fault:
         """A fault at the token that does not fit; for the end of a line, just there."""
-        return Fault(code, headline, self.found.span, help=help)
+        return Fault(code, headline, self.found.span, help=help, fixes=fixes)
+
+    def replacing(self, first: int, text: str, words: str = "") -> Fix:
+        """A change of the tokens from a neighbour to the one that does not fit."""
+        span = Span(self.at(first).start, self.found.end)
+        return Fix(words or f"write `{text.strip()}`", span, text, is_safe=True)
 
 
 def _is_name(token: Token) -> bool:
@@ -197,9 +206,9 @@ def _kind_of_bare_output(stop: Stop) -> Fault | None:
         return None
     name = next(t for t in reversed(stop.line.tokens[: stop.index]) if _is_name(t))
     headline = "an output with a kind stands in parentheses"
-    return stop.fault(
-        "GS124", headline, f"write `-> ({name.text}: {stop.found.text}):`"
-    )
+    output = f"({name.text}: {stop.found.text})"
+    fix = Fix(f"write `{output}`", name.span.to(stop.found.span), output, is_safe=True)
+    return stop.fault("GS124", headline, f"write `-> {output}:`", (fix,))
 
 
 def _unknown_kind(stop: Stop) -> Fault | None:
@@ -302,8 +311,10 @@ def _batch_index(stop: Stop) -> Fault | None:
     closing = next((n for n, t in enumerate(tokens) if t.type == "RSQB"), 0)
     rest = ", ".join(t.text for t in tokens[:closing] if t.type != "COMMA")
     name = stop.at(-2).text
-    help = f"write `{name}[{rest}]`" if rest else f"write `{name}`"
-    return stop.fault("GS119", headline, help)
+    text = f"{name}[{rest}]" if rest else name
+    end = tokens[closing].end if tokens else stop.found.end
+    fix = Fix(f"write `{text}`", Span(stop.at(-2).start, end), text, is_safe=True)
+    return stop.fault("GS119", headline, f"write `{text}`", (fix,))
 
 
 def _missing_else(stop: Stop) -> Fault | None:
@@ -339,7 +350,9 @@ def _of_library(stop: Stop) -> Fault | None:
     if not is_call:
         help = _ATTRIBUTES.get(name, f"write `{name}`")
     span = tokens[first].span.to(tokens[last].span)
-    return python_fault(shorten(dotted), span, help)
+    is_plain = name not in (*_ATTRIBUTES, "stop_gradient")
+    fix = Fix(f"write `{name}`", span, name, is_safe=is_call)
+    return python_fault(shorten(dotted), span, help, (fix,) if is_plain else ())
 
 
 def _einsum(stop: Stop) -> Fault | None:
@@ -388,7 +401,9 @@ def _missing_operator(stop: Stop) -> Fault | None:
     if _is_name(stop.at(-1)):
         name = shorten(stop.at(-1).text)
         help += f"; if `{name}` is a function, `{name}({found})`"
-    return stop.fault("GS125", f"an operator is missing before `{found}`", help)
+    place = Span(stop.at(-1).end, stop.found.start)
+    fixes = (Fix("write `*` to multiply", place, " * "),)
+    return stop.fault("GS125", f"an operator is missing before `{found}`", help, fixes)
 
 
 # --- the table of mistakes ------------------------------------------------------------
@@ -397,19 +412,24 @@ def _missing_operator(stop: Stop) -> Fault | None:
 @dataclass(frozen=True, slots=True)
 class _Mistake:
     """A mistake that is ``made`` at some places. The messages may show the token that
-    does not fit, ``{0.found.text}``, and the one before it, ``{1.text}``.
+    does not fit, ``{0.found.text}``, and the one before it, ``{1.text}``. ``fix`` is
+    the change that mends it, if that can be said.
     """
 
     code: str
     headline: str
     help: str
     is_made: Callable[[Stop], bool]
+    fix: Callable[[Stop], Fix] | None = None
 
     def __call__(self, stop: Stop) -> Fault | None:
         if not self.is_made(stop):
             return None
-        texts = (t.format(stop, stop.at(-1)) for t in (self.headline, self.help))
-        return stop.fault(self.code, *texts)
+        headline, help = (
+            text.format(stop, stop.at(-1)) for text in (self.headline, self.help)
+        )
+        fixes = () if self.fix is None else (self.fix(stop),)
+        return stop.fault(self.code, headline, help, fixes)
 
 
 _CHECKS: tuple[Callable[[Stop], Fault | None], ...] = (
@@ -428,6 +448,7 @@ _CHECKS: tuple[Callable[[Stop], Fault | None], ...] = (
             and "EQUAL" in stop.expected
             and stop.found.type in ("COLON", "ARROW")
         ),
+        lambda stop: stop.replacing(0, " ="),
     ),
     _Mistake(
         "GS101",
@@ -444,6 +465,12 @@ _CHECKS: tuple[Callable[[Stop], Fault | None], ...] = (
         "the body of a rule begins on a line of its own",
         "break the line after the colon and indent the body by four spaces",
         lambda stop: stop.in_rule and "_NEWLINE" in stop.expected,
+        lambda stop: Fix(
+            "break the line",
+            Span(stop.at(-1).end, stop.found.start),
+            "\n    ",
+            is_safe=True,
+        ),
     ),
     _Mistake(
         "GS124",
@@ -455,6 +482,7 @@ _CHECKS: tuple[Callable[[Stop], Fault | None], ...] = (
             and _is_name(stop.found)
             and stop.at(-2).type in ("LPAR", "COMMA")
         ),
+        lambda stop: stop.replacing(-1, f"{stop.found.text}: {stop.at(-1).text}"),
     ),
     _unknown_kind,
     _Mistake(
@@ -476,6 +504,7 @@ _CHECKS: tuple[Callable[[Stop], Fault | None], ...] = (
         "the head of a rule ends with a colon",
         "add `:` here",
         lambda stop: stop.in_rule and "COLON" in stop.expected and stop.ended,
+        lambda stop: stop.replacing(0, ":"),
     ),
     _Mistake(
         "GS102",
@@ -509,6 +538,7 @@ _CHECKS: tuple[Callable[[Stop], Fault | None], ...] = (
                 or ("COMPARISON" in stop.expected and stop.innermost != "")
             )
         ),
+        lambda stop: stop.replacing(0, "=="),
     ),
     _batch_index,
     _Mistake(  # let y = x
@@ -518,6 +548,7 @@ _CHECKS: tuple[Callable[[Stop], Fault | None], ...] = (
         lambda stop: (
             stop.index == 1 and _is_name(stop.found) and stop.at(-1).text in _DECLARING
         ),
+        lambda stop: stop.replacing(-1, stop.found.text),
     ),
     _Mistake(  # backward:
         "GS119",
@@ -579,6 +610,7 @@ _CHECKS: tuple[Callable[[Stop], Fault | None], ...] = (
         "a text stands alone here",
         'a docstring has three quotes: `"""`',
         lambda stop: stop.found.type == "STRING" and stop.index == 0,
+        lambda stop: stop.replacing(0, f'"""{stop.found.text[1:-1]}"""'),
     ),
     _einsum,
     _Mistake(

@@ -8,11 +8,12 @@ module and its name kept in ``Module.broken``; the other items are returned.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
-from gradspec.diagnostics import Diagnostic, Label, Outcome, error
+from gradspec.diagnostics import Diagnostic, Fix, Label, Outcome, error
 from gradspec.source import Source, Span
 from gradspec.syntax import nodes
 from gradspec.syntax.grammar import Unexpected, refuse_depth, run
@@ -46,19 +47,24 @@ def parse(source: Source) -> Outcome[nodes.Module]:
     """The module of a source, and its syntax faults in the order of their places."""
     if len(source.text) > MAX_LENGTH:
         return Outcome(None, (_diagnostic(_too_long(source), source),))
+    module, faults, starts = _read(source)
+    tried = _with_fixes_that_work(source.text, faults[:MAX_FAULTS], starts)
+    return Outcome(module, tuple(_diagnostic(fault, source) for fault in tried))
+
+
+def _read(source: Source) -> tuple[nodes.Module, list[Fault], list[int]]:
+    """The module, its faults, and the places where its items begin."""
     scanned = scan(source.text)
     lines = layout(source.text, scanned.tokens)
     faults = [*scanned.faults, *lines.faults]
-    chunks = blocks(lines.lines, faults)
+    chunks = blocks(source.text, lines.lines, faults)
     faults.extend(explain_names(chunks, scanned.suspects))
     if not chunks and not faults:
         faults.append(_nothing())
     items, broken = _items(chunks, len(source.text), faults)
     module = nodes.Module(source, tuple(items), tuple(scanned.comments), tuple(broken))
     faults.sort(key=lambda fault: (fault.span.start, fault.code))
-    return Outcome(
-        module, tuple(_diagnostic(fault, source) for fault in faults[:MAX_FAULTS])
-    )
+    return module, faults, [chunk.span.start for chunk in chunks]
 
 
 def parse_expression(text: str) -> nodes.Expr:
@@ -153,6 +159,48 @@ def _name(chunk: Chunk) -> Iterator[str]:
         yield from (t.text for t in tokens[start:] if t.text.isidentifier())
 
 
+# --- fixes ----------------------------------------------------------------------------
+
+_TRIES = 24
+"""Changes of a file that are tried, in all."""
+_KEPT = 2
+"""Changes that are offered for one fault."""
+
+
+def _with_fixes_that_work(
+    text: str, faults: list[Fault], starts: list[int]
+) -> Iterator[Fault]:
+    """The faults, each with the changes that leave its item fewer faults. Where several
+    do, none is safe."""
+    left = _TRIES
+    places = [fault.span.start for fault in faults]
+    for fault in faults:
+        tried = fault.fixes[:left]
+        left -= len(tried)
+        good = [fix for fix in tried if _mends(text, fault, fix, places, starts)]
+        if len(good) > 1:
+            good = [replace(fix, is_safe=False) for fix in good[:_KEPT]]
+        yield replace(fault, fixes=tuple(good))
+
+
+def _mends(
+    text: str, fault: Fault, fix: Fix, places: list[int], starts: list[int]
+) -> bool:
+    """True if the item has fewer faults with a change, or as many and none of them in
+    what is written so far of the line."""
+    number = bisect_right(starts, fault.span.start)
+    start = text.rfind("\n", 0, starts[number - 1] if number else 0) + 1
+    end = starts[number] if number < len(starts) else len(text)
+    start = min(start, fix.span.start)
+    end = max(text.rfind("\n", start, end) + 1, fix.span.end)
+    changed = text[start : fix.span.start] + fix.text + text[fix.span.end : end]
+    left = [one.span.start + start for one in _read(Source("", changed))[1]]
+    before = bisect_left(places, end) - bisect_left(places, start)
+    line = text.rfind("\n", 0, fix.span.start) + 1
+    is_beyond = not any(line <= p <= fix.span.start + len(fix.text) for p in left)
+    return len(left) < before + is_beyond
+
+
 # --- faults ---------------------------------------------------------------------------
 
 
@@ -194,9 +242,12 @@ def _line_fault(line: Line, start: str) -> Iterator[Fault]:
 def _misplaced_line(line: Line) -> Fault:
     """A line at the margin that begins no item."""
     headline = "this line stands outside every rule"
+    fixes: tuple[Fix, ...] = ()
     help = "at the margin stand `rule …`, `def …`, `extern def …`, `from … import …`"
     if any(token.type == "ARROW" for token in line.tokens):
         help = "a rule begins with `rule`: `rule f(x) -> y:`"
+        start = Span(line.span.start, line.span.start)
+        fixes = (Fix("begin it with `rule`", start, "rule ", is_safe=True),)
     elif line.first == "DOCSTRING":
         headline = "a docstring belongs to a rule"
         help = "what concerns the whole file is said in comments, `# …`"
@@ -209,7 +260,7 @@ def _misplaced_line(line: Line) -> Fault:
             "indent it by four spaces to make it part of the rule above; a constant"
             " is an input: `k: static = 0.5`"
         )
-    return Fault("GS112", headline, line.span, help=help)
+    return Fault("GS112", headline, line.span, help=help, fixes=fixes)
 
 
 def _item_fault(chunk: Chunk, failure: Unexpected | FaultFound) -> Fault:
@@ -237,6 +288,7 @@ def _diagnostic(fault: Fault, source: Source) -> Diagnostic:
         label=fault.label,
         help=fault.help,
         also=also,
+        fixes=fault.fixes,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 from collections.abc import Sequence
 
+from gradspec.diagnostics import Fix
 from gradspec.source import Span
 from gradspec.syntax.tokens import ITEM_WORDS, Chunk, Fault, Token, shorten
 
@@ -61,7 +62,9 @@ def _no_name(token: Token, before: Token, after: Token) -> Fault:
         return Fault("GS116", headline, token.span, help=help)
     if token.text in _KEYWORDS and _is_form(token, before, after):
         help = _KEYWORDS[token.text].format(before.text if before.text != ")" else "j")
-        return python_fault(token.text, token.span, help)
+        equal = Fix("write `==`", token.span, "==", is_safe=True)
+        fixes = (equal,) if token.text == "is" else ()
+        return python_fault(token.text, token.span, help, fixes)
     return reserved_word_fault(token)
 
 
@@ -74,9 +77,11 @@ def _is_form(token: Token, before: Token, after: Token) -> bool:
     return token.text.istitle() or after.type in operand[:4] or is_statement
 
 
-def python_fault(text: str, span: Span, help: str) -> Fault:
+def python_fault(
+    text: str, span: Span, help: str, fixes: tuple[Fix, ...] = ()
+) -> Fault:
     headline = f"`{text}` is Python, not part of this language"
-    return Fault("GS119", headline, span, help=help)
+    return Fault("GS119", headline, span, help=help, fixes=fixes)
 
 
 def reserved_word_fault(token: Token) -> Fault:

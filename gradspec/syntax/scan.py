@@ -10,9 +10,10 @@ from __future__ import annotations
 import keyword
 import re
 import unicodedata
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
+from gradspec.diagnostics import Fix
 from gradspec.source import Span
 from gradspec.syntax.grammar import lexicon
 from gradspec.syntax.nodes import Comment
@@ -99,7 +100,9 @@ def _refuse_factor(found: Scan, token: Token) -> bool:
     number, name = shorten(before.text), shorten(token.text)
     headline = f"`{number}{name}` has no operator between number and name"
     help = f"write `{number} * {name}`"
-    found.faults.append(Fault("GS125", headline, span, help=help))
+    is_first = all(t.type not in ("SCALE", "POWER") for t in found.tokens[-2:-1])
+    fix = Fix(help, span, f"{before.text} * {token.text}", is_safe=is_first)
+    found.faults.append(Fault("GS125", headline, span, help=help, fixes=(fix,)))
     found.tokens.append(Token("SCALE", "*", token.start, token.start))
     return True
 
@@ -132,7 +135,8 @@ def _oddity(found: Scan, kind: str, start: int, end: int) -> int:
         case "OPEN_STRING":
             headline = "this text in quotes never ends"
             help = f"close it with `{text[0]}` on the same line"
-            found.faults.append(Fault("GS113", headline, span, help=help))
+            fix = Fix(help, Span(end, end), text[0])
+            found.faults.append(Fault("GS113", headline, span, help=help, fixes=(fix,)))
             found.tokens.append(Token("STRING", text[0] * 2, start, end))
         case "FOREIGN":
             _replace(found, *_operator_fault(text, span), span)
@@ -156,7 +160,10 @@ def _docstring(found: Scan, kind: str, start: int) -> int:
     if kind == "TRIPLE":
         close = found.text.find("'''", start + 3)
         headline, help = "a docstring stands in double quotes", 'write `"""`'
-        found.faults.append(Fault("GS113", headline, span, help=help))
+        text = f'"""{found.text[start + 3 : close]}"""'
+        fix = Fix(help, Span(start, close + 3), text, is_safe=True)
+        fixes = (fix,) if close >= 0 else ()
+        found.faults.append(Fault("GS113", headline, span, help=help, fixes=fixes))
         if close >= 0:
             found.tokens.append(Token("DOCSTRING", '""""""', start, close + 3))
             return close + 3
@@ -203,9 +210,19 @@ def _scan_foreign(found: Scan, start: int) -> int:
 
 
 def _replace(found: Scan, fault: Fault, meant: _Meant, span: Span) -> None:
-    found.faults.append(fault)
+    fixes = (replace(fix, text=_spaced(found.text, fix)) for fix in fault.fixes)
+    found.faults.append(replace(fault, fixes=tuple(fixes)))
     if meant.type:
         found.tokens.append(Token(meant.type, meant.text, span.start, span.end))
+
+
+def _spaced(text: str, fix: Fix) -> str:
+    """The text of a fix, with spaces where a word would join its neighbours."""
+    before, after = text[: fix.span.start][-1:], text[fix.span.end :][:1]
+    is_word = fix.text.isidentifier()
+    left = " " if is_word and (before.isalnum() or before in ("_", ")", "]")) else ""
+    right = " " if is_word and (after.isalnum() or after in ("_", "(")) else ""
+    return f"{left}{fix.text}{right}"
 
 
 # --- other languages ------------------------------------------------------------------
@@ -239,6 +256,12 @@ _OPERATORS: dict[str, _Meant] = {
     "/=": _Meant("EQUAL", "=", f"{_ONCE} the whole quotient"),
     **dict.fromkeys(("%=", "**="), _Meant("EQUAL", "=", f"{_ONCE} it out")),
 }
+
+_MEANT_BY = {
+    **{"^": "**", "&&": "and", "&": "and", "||": "or", "|": "or", "!": "not"},
+    **{"~": "not", "<>": "!=", "===": "==", ":=": "=", "=>": "-> >="},
+}
+"""The operators here that those of other languages may stand for."""
 
 _SYMBOLS: dict[str, str] = {
     ";": "one statement stands on one line",
@@ -296,7 +319,12 @@ def _operator_fault(text: str, span: Span) -> tuple[Fault, _Meant]:
     """An operator that another language has."""
     meant = _OPERATORS[text]
     headline = f"`{text}` is not an operator of this language"
-    return Fault("GS109", headline, span, help=meant.advice), meant
+    is_safe = text not in ("&", "|", "!", "~")  # they bind otherwise
+    fixes = tuple(
+        Fix(f"write `{word}`", span, word, is_safe=is_safe)
+        for word in _MEANT_BY.get(text, "").split()
+    )
+    return Fault("GS109", headline, span, help=meant.advice, fixes=fixes), meant
 
 
 def _latex_fault(text: str, command: str, span: Span) -> tuple[Fault, _Meant]:
@@ -309,7 +337,13 @@ def _latex_fault(text: str, command: str, span: Span) -> tuple[Fault, _Meant]:
     else:
         help = _LATEX_WORDS.get(command, f"write `{command}`")
     headline = f"`{shorten(text)}` is LaTeX, not part of this language"
-    return Fault("GS114", headline, span, help=help), _Meant("NAME", "unnamed", "")
+    written = re.fullmatch("write `([^`]+)`", help)
+    exact = written is not None and "x[i]" not in help
+    new = written[1] if written else ""
+    new = f"({new})" if " / " in new else new
+    fixes = (Fix(help, span, new),) if new and exact else ()
+    fault = Fault("GS114", headline, span, help=help, fixes=fixes)
+    return fault, _Meant("NAME", "unnamed", "")
 
 
 _LATEX_WORDS = {
@@ -336,9 +370,14 @@ def _character_fault(char: str, span: Span) -> tuple[Fault, _Meant]:
         return Fault("GS114", headline, span, help=_SYMBOLS[char]), _Meant("", "", "")
     meant = _LOOKALIKES.get(char, _Meant("", "", ""))
     help = meant.advice or "outside comments, docstrings and reasons a file is ASCII"
-    return Fault(
-        "GS114", f"{_character_name(char)} cannot stand here", span, help=help
-    ), meant
+    headline = f"{_character_name(char)} cannot stand here"
+    text = meant.text or _EXACT.get(char)
+    fixes = () if text is None else (Fix(help, span, text, is_safe=True),)
+    return Fault("GS114", headline, span, help=help, fixes=fixes), meant
+
+
+_EXACT = {"²": "**2", "³": "**3", "\u00a0": " ", "\u2009": " ", "\u200b": ""}
+"""Texts for characters that are no tokens."""
 
 
 def _word_fault(text: str, span: Span) -> tuple[Fault, _Meant]:
@@ -348,10 +387,13 @@ def _word_fault(text: str, span: Span) -> tuple[Fault, _Meant]:
     odd = next(char for char in text if not char.isascii())
     ascii_name = "".join(map(_letter, text))
     help = "names are ASCII letters, digits and underscores"
+    fixes: tuple[Fix, ...] = ()
     if ascii_name.isidentifier() and len(ascii_name) <= 40:
         help += f": write `{ascii_name}`"
+        fixes = (Fix(f"write `{ascii_name}`", span, ascii_name),)
     headline = f"`{shorten(text)}` is not ASCII: it holds {_character_name(odd)}"
-    return Fault("GS114", headline, span, help=help), _Meant("NAME", "unnamed", "")
+    fault = Fault("GS114", headline, span, help=help, fixes=fixes)
+    return fault, _Meant("NAME", "unnamed", "")
 
 
 def _character_name(char: str) -> str:

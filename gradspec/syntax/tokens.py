@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import NamedTuple
 
+from gradspec.diagnostics import Fix
 from gradspec.source import Span
 
 LINE_END = "LINE_END"
@@ -51,7 +52,9 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A diagnostic that does not yet know its source; ``also`` adds places."""
+    """A diagnostic that does not yet know its source; ``also`` adds places. ``fixes``
+    are changes that may mend it, the likeliest first (`parse.parse` tries them).
+    """
 
     code: str
     headline: str
@@ -59,6 +62,7 @@ class Fault:
     label: str = ""
     help: str = ""
     also: tuple[tuple[Span, str], ...] = ()
+    fixes: tuple[Fix, ...] = ()
 
 
 class FaultFound(Exception):
@@ -260,8 +264,8 @@ def _line(found: Layout, start: int) -> int:
     stop = _stop(found, start, indent, brackets)
     if brackets.open:
         found.distrust = max(found.distrust, stop)
-        found.faults.append(_unclosed_fault(brackets.open[0]))
         stop = _end_of_unclosed(found, start, stop, indent, brackets.open[0])
+        found.faults.append(_unclosed_fault(brackets.open, found.tokens[start:stop]))
         end = found.tokens[stop - 1].end
         brackets.faults = [f for f in brackets.faults if f.span.start < end]
     found.faults.extend(brackets.faults)
@@ -368,23 +372,48 @@ def _too_long(first: Token) -> Fault:
     return Fault("GS120", headline, first.span, help=help)
 
 
-def _unclosed_fault(token: Token) -> Fault:
-    headline = f"`{token.text}` is never closed"
-    help = f"close it with `{_CLOSED_BY[token.type]}`"
-    return Fault("GS103", headline, token.span, help=help)
+def _unclosed_fault(open_: Sequence[Token], line: Sequence[Token]) -> Fault:
+    """A fault at the outermost bracket; it may be closed anywhere behind it."""
+    first = open_[0]
+    headline = f"`{first.text}` is never closed"
+    help = f"close it with `{_CLOSED_BY[first.type]}`"
+    closing = "".join(_CLOSED_BY[token.type] for token in reversed(open_))
+    ends = [t.end for t in line if t.type != LINE_END and t.start > first.start]
+    is_one = len(open_) == 1
+    fixes = (
+        Fix(f"close it with `{closing}`", Span(end, end), closing, is_safe=is_one)
+        for end in (ends[: -_PLACES - 1 : -1] if is_one else ends[-1:])
+    )
+    return Fault("GS103", headline, first.span, help=help, fixes=tuple(fixes))
+
+
+_PLACES = 8
+"""Places where a bracket may be closed that are tried."""
 
 
 def _stray(token: Token) -> Fault:
     headline = f"`{token.text}` closes nothing"
     help = "delete it, or open the bracket that it closes"
-    return Fault("GS104", headline, token.span, help=help)
+    fix = Fix("delete it", token.span, "")
+    return Fault("GS104", headline, token.span, help=help, fixes=(fix,))
 
 
 def _mismatch_fault(opened: Token, closed: Token) -> Fault:
     headline = f"`{closed.text}` cannot close `{opened.text}`"
     help = f"close it with `{_CLOSED_BY[opened.type]}`"
     also = ((opened.span, "opened here"),)
-    return Fault("GS104", headline, closed.span, help=help, also=also)
+    fixes = (
+        Fix(help, closed.span, _CLOSED_BY[opened.type]),
+        Fix(
+            f"open it with `{_OPENING[closed.text]}`",
+            opened.span,
+            _OPENING[closed.text],
+        ),
+    )
+    return Fault("GS104", headline, closed.span, help=help, also=also, fixes=fixes)
+
+
+_OPENING = {")": "(", "]": "["}
 
 
 # --- items ----------------------------------------------------------------------------
@@ -409,11 +438,11 @@ class _Item:
             self.indent = line.indent
 
 
-def blocks(lines: Sequence[Line], faults: list[Fault]) -> list[Chunk]:
-    """Lines as items; adds the faults in their indentation."""
+def blocks(text: str, lines: Sequence[Line], faults: list[Fault]) -> list[Chunk]:
+    """Lines of a text as items; adds the faults in their indentation."""
     items: list[_Item] = []
     joined = _join_lines(lines, faults)
-    _refuse_tab(joined, faults)
+    _refuse_tab(text, joined, faults)
     for line in joined:
         if items and _is_rest(line, items[-1]):
             head = items[-1].head
@@ -474,14 +503,14 @@ def _check_indent(line: Line, item: _Item, faults: list[Fault]) -> None:
         faults.append(unexpected_indent(line))
     elif item.indent > TABBED:
         headline = "this line is indented less than the body that it belongs to"
-        faults.append(_fault(line, headline, _spaces(item.indent)))
+        faults.append(_fault(line, headline, _spaces(item.indent), item.indent))
 
 
 def unexpected_indent(line: Line) -> Fault:
     """A line that is indented for no reason."""
     if _begins_item(line):
         headline = f"`{line.tokens[0].text}` must begin at the margin"
-        return _fault(line, headline, "delete the spaces before it")
+        return _fault(line, headline, "delete the spaces before it", 0)
     headline = "this line is indented, but nothing above it asks for that"
     help = "give it the indentation of the line above; a line goes on only in brackets"
     return _fault(line, headline, help)
@@ -491,11 +520,17 @@ def _spaces(count: int) -> str:
     return f"indent it by {count} space{'s' if count > 1 else ''}, as the lines above"
 
 
-def _fault(line: Line, headline: str, help: str) -> Fault:
-    return Fault("GS106", headline, line.tokens[0].span, help=help)
+def _fault(line: Line, headline: str, help: str, wanted: int | None = None) -> Fault:
+    """A fault in the indentation of a line; the ``wanted`` one, if it is known."""
+    span = line.tokens[0].span
+    fixes: tuple[Fix, ...] = ()
+    if wanted is not None and line.indent != TABBED:
+        blank = Span(span.start - line.indent, span.start)
+        fixes = (Fix(help, blank, " " * wanted, is_safe=True),)
+    return Fault("GS106", headline, span, help=help, fixes=fixes)
 
 
-def _refuse_tab(lines: Sequence[Line], faults: list[Fault]) -> None:
+def _refuse_tab(text: str, lines: Sequence[Line], faults: list[Fault]) -> None:
     """Report a tab, once for the whole file."""
     tabbed = [line for line in lines if line.indent == TABBED]
     if not tabbed:
@@ -506,7 +541,15 @@ def _refuse_tab(lines: Sequence[Line], faults: list[Fault]) -> None:
         others = len(tabbed) - 1
         headline += f", and {others} more line{'s' if others > 1 else ''} of this file"
     help = "indent with spaces: a tab is not the same width everywhere"
-    faults.append(Fault("GS105", headline, Span(start - 1, start), help=help))
+    place = Span(start - 1, start)
+    fixes = (
+        Fix("indent with spaces", Span(0, len(text)), _untabbed(text), is_safe=True),
+    )
+    faults.append(Fault("GS105", headline, place, help=help, fixes=fixes))
+
+
+def _untabbed(text: str) -> str:
+    return re.sub(r"^[ \t]+", lambda blank: blank[0].expandtabs(4), text, flags=re.M)
 
 
 def _join_lines(lines: Sequence[Line], faults: list[Fault]) -> list[Line]:

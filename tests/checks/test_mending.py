@@ -224,12 +224,12 @@ def test_a_line_that_is_suggested_makes_the_rule_right(one: Shipped) -> None:
 def test_tries_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The more, the fewer nodes a rule has; none without a budget."""
     tries: list[Rule] = []
-    monkeypatch.setattr(mend, "_mends", lambda rule, *_: bool(tries.append(rule)))
+    monkeypatch.setattr(mend, "_mended", lambda rule, *_: tries.append(rule))
     fixes = (tuple(Fix("", Span(0, 0), "") for _ in range(50)),)
     for length, budget, least, most in ((2, 4, 24, 24), (80, 1, 1, 23), (2, 0, 0, 0)):
         terms = " + ".join(f"sin({k} * x) * exp({k} * z)" for k in range(1, length))
         rule = written(f"rule f(x, z) -> y:\n    y = {terms}\n    dx = dy * ({terms})")
-        found = warning("GS000", "", rule.source, rule.name_span, fixes=fixes)
+        found = warning("GS000", "", rule.source, rule.name_span, tries=fixes)
         tries.clear()
         mend.keep_fixes_that_work(rule, (found,), pytest.fail, budget)
         assert least <= len(tries) <= most

@@ -159,7 +159,7 @@ def refutation(witness: Witness, instances: tuple[Instance, ...]) -> Diagnostic:
         notes=notes,
         help=_if_meant(name),
         also=also,
-        fixes=(
+        tries=(
             (*likely, *_lines(rule, entry, name, likely[:1])),
             (left_out(rule, entry.span),),
         ),
@@ -176,7 +176,7 @@ def unknown(rule: Rule, variable: str, entry: Definition) -> Diagnostic:
         entry.span,
         label="not seen to be the derivative, and too many elements to try",
         help=_if_meant(name),
-        fixes=(tuple(_lines(rule, entry, name)), (left_out(rule, entry.span),)),
+        tries=(tuple(_lines(rule, entry, name)), (left_out(rule, entry.span),)),
     )
 
 
@@ -190,7 +190,7 @@ def hole(witness: Witness) -> Diagnostic:
         label=f"{witness.element}is undefined at {witness.place}, where the derivative"
         f" is {decimal(witness.seen.right)}",
         help="or give the limit there with a conditional that is false at this point only",
-        fixes=((left_out(rule, claim.entry.span),),),
+        tries=((left_out(rule, claim.entry.span),),),
     )
 
 
@@ -374,7 +374,8 @@ def _line(name: str, indices: tuple[str, ...], value: Expr) -> str:
 def _fix(value: Span, line: str, note: str = "", guilty: Span | None = None) -> Fix:
     """A line as it should be, in the place of a value; one too long is not shown."""
     words = f"write `{line}`" if len(line) <= _LONGEST else ""
-    return Fix(words, value, line.partition(" = ")[2], note, guilty)
+    text = line.partition(" = ")[2]
+    return Fix(words, value, text, note, guilty, is_safe=True)
 
 
 def probably(rule: Rule, span: Span) -> Label:

@@ -1,0 +1,99 @@
+"""The fixes of a file applied to its text, as `gradspec check --fix` does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from gradspec.diagnostics import Diagnostic, Fix, Outcome
+from gradspec.driver import cache
+from gradspec.driver.discover import Entry, read_entry
+from gradspec.driver.load import Formatted
+from gradspec.driver.run import compile_rules
+from gradspec.ir.plain import use_shelf
+from gradspec.options import Options
+from gradspec.source import Source
+
+_ROUNDS = 10
+"""Times that what is left is fixed again: one fix may uncover another fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A text before and after, and the fixes that were applied to it, in order."""
+
+    text: Formatted
+    fixes: tuple[Fix, ...] = ()
+
+
+def fix_entry(options: Options, entry: Entry) -> Outcome[Fixed]:
+    """One file, fixed; it is not written."""
+    source = read_entry(entry)
+    if source.value is None:
+        return Outcome(Fixed(Formatted(entry.display, "", None)))
+    with use_shelf(cache.rules()):
+        return Outcome(_fixed(source.value, entry.below, options))
+
+
+def _fixed(first: Source, below: str, options: Options) -> Fixed:
+    source, applied = first, list[Fix]()
+    before = found = _found(first, below, options)
+    for _ in range(_ROUNDS):
+        for fixes in _batches(found, source.path):
+            changed = Source(source.path, _with_all(source.text, fixes))
+            again = _found(changed, below, options)
+            if (_counts(again), -_place(again)) < (_counts(found), -_place(found)):
+                source, found = changed, again
+                applied += fixes
+                break
+        else:
+            break
+    if _counts(found) >= _counts(before):
+        source, applied = first, []
+    text = Formatted(source.path, first.text, source.text)
+    return Fixed(text, tuple(applied))
+
+
+def _found(source: Source, below: str, options: Options) -> tuple[Diagnostic, ...]:
+    return compile_rules(source, below, options)[0].diagnostics
+
+
+def _counts(found: Iterable[Diagnostic]) -> tuple[int, ...]:
+    """The numbers of errors by stage, then that of all findings: the errors of an early
+    stage hide those of later ones.
+    """
+    found = tuple(found)
+    errors = [one.code[:3] for one in found if one.is_error]
+    return errors.count("GS1"), errors.count("GS2"), len(errors), len(found)
+
+
+def _place(found: Iterable[Diagnostic]) -> int:
+    """The place of the first error: one behind the other in a line come to light one by
+    one."""
+    return min(
+        (d.labels[0].span.start for d in found if d.is_error and d.labels), default=0
+    )
+
+
+def _batches(found: tuple[Diagnostic, ...], path: str) -> Iterator[tuple[Fix, ...]]:
+    """All safe fixes that do not overlap, the first of each finding; then each alone."""
+    chosen: list[Fix] = []
+    for one in found:
+        safe = (fix for fix in one.fixes if fix.is_safe)
+        fix = next(safe, None) if one.labels[0].source.path == path else None
+        if fix and all(_are_apart(fix, other) for other in chosen):
+            chosen.append(fix)
+    if len(chosen) > 1:
+        yield tuple(chosen)
+    yield from ((fix,) for fix in chosen)
+
+
+def _are_apart(one: Fix, other: Fix) -> bool:
+    first, second = sorted((one.span, other.span), key=lambda span: span.start)
+    return first.end < second.start or (first.end == second.start < second.end)
+
+
+def _with_all(text: str, fixes: Iterable[Fix]) -> str:
+    for fix in sorted(fixes, key=lambda fix: -fix.span.start):
+        text = fix.applied(text)
+    return text
