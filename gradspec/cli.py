@@ -237,9 +237,8 @@ def _fix(paths: tuple[str, ...], options: Options, jobs: int) -> None:
             save(fixed.text)
         except CannotWrite as fault:
             raise click.ClickException(printable(f"{fault}")) from fault
-        for fix in fixed.fixes:
-            click.echo(printable(f"{fixed.text.path}: {fix.title}"), err=True)
-        click.echo(f"{_quantity(len(fixed.fixes), 'fix', 'fixes')} applied", err=True)
+        told = [f"{fixed.text.path}: {fix.title}" for fix in fixed.fixes]
+        click.echo("\n".join(map(printable, told)), err=True)
 
 
 @cli.command("test")
@@ -403,12 +402,13 @@ def fmt_command(paths: tuple[str, ...], only_check: bool, diff: bool) -> None:
     from gradspec.driver.discover import discover
     from gradspec.driver.write import CannotWrite
     from gradspec.report.diagnostics import printable
+    from gradspec.report.findings import show_findings
 
     outcome = discover(paths)
     entries, found = outcome.value or (), outcome.diagnostics
     files = list(map(load.format_entry, entries))
     found += tuple(d for one in files for d in one.found)
-    _report((), found, (), "text")
+    show_findings((), found)
     if [entry.data is None for entry in entries] == [False]:
         click.echo("".join(one.after or "" for one in files), nl=False)
         sys.exit(FINDINGS if found else CLEAN)
@@ -676,7 +676,10 @@ class _Work:
         tables: tuple[RuleTable, ...] = (),
     ) -> None:
         """Print all that was found."""
-        _report(self.results, (*self.found, *others), changed, style, tables)
+        from gradspec.report.findings import show_findings
+
+        found = (*self.found, *others)
+        show_findings(self.results, found, changed, style, tables)
 
 
 def _is_guarded() -> bool:
@@ -692,38 +695,3 @@ def _bar(what: str, total: int, verbose: bool = False) -> Any:
 def _echo(text: str) -> None:
     if text:
         click.echo(text)
-
-
-def _report(
-    results: tuple[FileResult, ...],
-    others: tuple[Diagnostic, ...],
-    changed: tuple[str, ...],
-    style: str,
-    tables: tuple[RuleTable, ...] = (),
-) -> None:
-    found = (*others, *(d for result in results for d in result.diagnostics))
-    if style == "json":
-        from gradspec.report.diagnostics import document
-
-        click.echo(document(results, others, changed, tables))
-    elif style == "sarif":
-        from gradspec.report.sarif import of_diagnostics
-
-        click.echo(of_diagnostics(found))
-    elif found and style == "github":
-        from gradspec.report.diagnostics import github
-
-        click.echo("\n".join(github(found)))
-    elif found:
-        from gradspec.report.diagnostics import render
-
-        for diagnostic in found:
-            click.echo(f"{render(diagnostic)}\n", err=True)
-        grave = [d.severity.value for d in found]
-        counts = [_quantity(grave.count(noun), noun) for noun in ("error", "warning")]
-        counts += [_quantity(grave.count("note"), "note")] if "note" in grave else []
-        click.echo(", ".join(counts), err=True)
-
-
-def _quantity(number: int, noun: str, many: str = "") -> str:
-    return f"{number} {noun if number == 1 else many or f'{noun}s'}"

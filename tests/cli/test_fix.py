@@ -131,9 +131,9 @@ def test_the_command_writes_tells_and_checks_again(
     (tmp_path / "a.grad").write_text(before)
     (tmp_path / "right.grad").write_text(after)
     said = _run("check", "a.grad", "right.grad", "--fix")
-    assert "a.grad: write `dx = dy * (1 - y**2)`" in said and "1 fix applied" in said
+    assert "a.grad: write `dx = dy * (1 - y**2)`" in said
     assert (tmp_path / "a.grad").read_text() == after
-    assert "applied" not in _run("check", "a.grad", "--fix")
+    assert "write" not in _run("check", "a.grad", "--fix")
     assert "standard input" in _run("check", "-", "--fix", code=2)
 
 
