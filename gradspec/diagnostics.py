@@ -64,7 +64,7 @@ class Fix:
         """The words, of a long line too."""
         return self.words or f"write `{self.text[:60]}…`"
 
-    def applied(self, text: str) -> str:
+    def apply_to(self, text: str) -> str:
         """The text with the change."""
         return text[: self.span.start] + self.text + text[self.span.end :]
 

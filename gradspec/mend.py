@@ -75,16 +75,16 @@ def keep_fixes_that_work(
     effort = Effort.of(budget)
     steps = max(effort.steps // _TRIES, 1 + _weight(rule) // _LOOK)
 
-    def tried(one: Diagnostic, fix: Fix) -> Fix | None:
+    def try_fix(one: Diagnostic, fix: Fix) -> Fix | None:
         if not effort.take(steps):
             return None
         changed = _changed_rule(rule, fix, defs)
-        judged = _mended(rule, one, changed, _of_others(one, found), check)
+        judged = _judged_change(rule, one, changed, _of_others(one, found), check)
         if judged is None:
             return None
         return replace(fix, is_safe=_is_safe(rule, fix, judged))
 
-    return tuple(_with_suggestions(rule, one, partial(tried, one)) for one in found)
+    return tuple(_with_suggestions(rule, one, partial(try_fix, one)) for one in found)
 
 
 def _weight(rule: Rule) -> int:
@@ -109,12 +109,12 @@ def _of_others(found: Diagnostic, every: tuple[Diagnostic, ...]) -> frozenset[st
 
 
 def _with_suggestions(
-    rule: Rule, found: Diagnostic, tried: Callable[[Fix], Fix | None]
+    rule: Rule, found: Diagnostic, try_fix: Callable[[Fix], Fix | None]
 ) -> Diagnostic:
     """The diagnostic with its verified suggestions, as fixes and as help."""
     if not found.tries:
         return found
-    good = [next(filter(None, map(tried, group)), None) for group in found.tries]
+    good = [next(filter(None, map(try_fix, group)), None) for group in found.tries]
     said = [fix for fix in good if fix is not None]
     help = ", or ".join(fix.words for fix in said if fix.words)
     guilty = [fix.guilty for fix in said if fix.guilty is not None]
@@ -135,7 +135,7 @@ def _with_alternative(help: str, rest: str) -> str:
     return f"{help}{', ' if rest.startswith('or ') else '; '}{rest}"
 
 
-def _mended(
+def _judged_change(
     rule: Rule,
     found: Diagnostic,
     changed: Complete | None,
@@ -183,7 +183,7 @@ def keep_namings_that_work(
     left, errors = _NAMINGS, sum(one.is_error for one in found)
 
     def mends(fix: Fix) -> bool:
-        changed = parse(Source(module.source.path, fix.applied(module.source.text)))
+        changed = parse(Source(module.source.path, fix.apply_to(module.source.text)))
         if changed.value is None or len(changed.value.items) < len(module.items):
             return False
         return sum(d.is_error for d in lower(changed.value).diagnostics) < errors

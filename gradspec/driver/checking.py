@@ -71,7 +71,7 @@ def check_source(
     """One text; ``read`` gives the texts that it imports."""
     with use_shelf(cache.rules()):
         compiled, _ = compile_rules(source, below, options, read=read)
-        rules = tuple(_checked(rule, options.budget) for rule in compiled.rules)
+        rules = tuple(_checked_rule(rule, options.budget) for rule in compiled.rules)
     return CheckResult(rules, compiled.diagnostics)
 
 
@@ -83,12 +83,14 @@ def check_entry(options: Options, entry: Entry) -> Outcome[CheckResult]:
     return Outcome(check_source(source.value, entry.below, options))
 
 
-def _checked(judged: Judged, budget: float) -> CheckedRule:
+def _checked_rule(judged: Judged, budget: float) -> CheckedRule:
     rule, verdicts = judged.rule, {v.input: v for v in judged.verdicts}
-    work = partial(_derived, rule, budget)
+    work = partial(_derived_texts, rule, budget)
     derived = recall_or_compute(rule, ("gradients",), rule, work, lambda _: True)
     gradients = tuple(
-        CheckedGradient(entry.input, f"{_left(entry)} = {text}", verdicts[entry.input])
+        CheckedGradient(
+            entry.input, f"{_left_side(entry)} = {text}", verdicts[entry.input]
+        )
         for entry, short in zip(rule.backward, derived, strict=True)
         if (text := short or _on_one_line(rule.source.slice(entry.span)))
     )
@@ -100,18 +102,19 @@ def _on_one_line(text: str) -> str:
     return " ".join(text.split()).replace("( ", "(").replace(" )", ")")
 
 
-def _left(entry: Definition) -> str:
+def _left_side(entry: Definition) -> str:
     return f"{entry.name}[{', '.join(entry.indices)}]" if entry.indices else entry.name
 
 
-def _derived(rule: Complete, budget: float) -> tuple[str, ...]:
+def _derived_texts(rule: Complete, budget: float) -> tuple[str, ...]:
     """The texts of the gradients that are derived; empty for those that are written."""
     return tuple(
-        _shortest(rule, one, budget) if one.is_derived else "" for one in rule.backward
+        _shortest_text(rule, one, budget) if one.is_derived else ""
+        for one in rule.backward
     )
 
 
-def _shortest(rule: Complete, entry: Definition, budget: float) -> str:
+def _shortest_text(rule: Complete, entry: Definition, budget: float) -> str:
     def work() -> Expr:
         return shortest(rule, entry.input, entry.value)
 

@@ -32,16 +32,16 @@ def fix_entry(options: Options, entry: Entry) -> Outcome[Fixed]:
     if source.value is None:
         return Outcome(Fixed(Formatted(entry.display, "", None)))
     with use_shelf(cache.rules()):
-        return Outcome(_fixed(source.value, entry.below, options))
+        return Outcome(_fix_source(source.value, entry.below, options))
 
 
-def _fixed(first: Source, below: str, options: Options) -> Fixed:
+def _fix_source(first: Source, below: str, options: Options) -> Fixed:
     source, applied = first, list[Fix]()
-    before = found = _found(first, below, options)
+    before = found = _findings(first, below, options)
     for _ in range(_ROUNDS):
         for fixes in _batches(found, source.path):
             changed = Source(source.path, _with_all(source.text, fixes))
-            again = _found(changed, below, options)
+            again = _findings(changed, below, options)
             if (_counts(again), -_place(again)) < (_counts(found), -_place(found)):
                 source, found = changed, again
                 applied += fixes
@@ -54,7 +54,7 @@ def _fixed(first: Source, below: str, options: Options) -> Fixed:
     return Fixed(text, tuple(applied))
 
 
-def _found(source: Source, below: str, options: Options) -> tuple[Diagnostic, ...]:
+def _findings(source: Source, below: str, options: Options) -> tuple[Diagnostic, ...]:
     return compile_rules(source, below, options)[0].diagnostics
 
 
@@ -95,5 +95,5 @@ def _are_apart(one: Fix, other: Fix) -> bool:
 
 def _with_all(text: str, fixes: Iterable[Fix]) -> str:
     for fix in sorted(fixes, key=lambda fix: -fix.span.start):
-        text = fix.applied(text)
+        text = fix.apply_to(text)
     return text

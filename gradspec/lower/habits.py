@@ -102,10 +102,10 @@ def call_help(node: nodes.Call, cx: Context) -> str:
 
 def rewritten_calls(node: nodes.Call, cx: Context) -> tuple[Fix, ...]:
     """The call of another library's function as it is written here."""
-    return tuple(_rewritten(node, cx))
+    return tuple(_each_rewritten_call(node, cx))
 
 
-def _rewritten(node: nodes.Call, cx: Context) -> Iterator[Fix]:
+def _each_rewritten_call(node: nodes.Call, cx: Context) -> Iterator[Fix]:
     name = node.output or node.function
     form, count = _HABITS.get(name, "").split(" | ")[0], len(node.args)
     places = ", ".join(f"{{{k}}}" for k in range(count))

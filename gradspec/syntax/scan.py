@@ -210,13 +210,13 @@ def _scan_foreign(found: Scan, start: int) -> int:
 
 
 def _replace(found: Scan, fault: Fault, meant: _Meant, span: Span) -> None:
-    fixes = (replace(fix, text=_spaced(found.text, fix)) for fix in fault.fixes)
+    fixes = (replace(fix, text=_spaced_text(found.text, fix)) for fix in fault.fixes)
     found.faults.append(replace(fault, fixes=tuple(fixes)))
     if meant.type:
         found.tokens.append(Token(meant.type, meant.text, span.start, span.end))
 
 
-def _spaced(text: str, fix: Fix) -> str:
+def _spaced_text(text: str, fix: Fix) -> str:
     """The text of a fix, with spaces where a word would join its neighbours."""
     before, after = text[: fix.span.start][-1:], text[fix.span.end :][:1]
     is_word = fix.text.isidentifier()

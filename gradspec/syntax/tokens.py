@@ -543,12 +543,14 @@ def _refuse_tab(text: str, lines: Sequence[Line], faults: list[Fault]) -> None:
     help = "indent with spaces: a tab is not the same width everywhere"
     place = Span(start - 1, start)
     fixes = (
-        Fix("indent with spaces", Span(0, len(text)), _untabbed(text), is_safe=True),
+        Fix(
+            "indent with spaces", Span(0, len(text)), _untabbed_text(text), is_safe=True
+        ),
     )
     faults.append(Fault("GS105", headline, place, help=help, fixes=fixes))
 
 
-def _untabbed(text: str) -> str:
+def _untabbed_text(text: str) -> str:
     return re.sub(r"^[ \t]+", lambda blank: blank[0].expandtabs(4), text, flags=re.M)
 
 

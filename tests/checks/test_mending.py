@@ -224,7 +224,7 @@ def test_a_line_that_is_suggested_makes_the_rule_right(one: Shipped) -> None:
 def test_tries_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The more, the fewer nodes a rule has; none without a budget."""
     tries: list[Rule] = []
-    monkeypatch.setattr(mend, "_mended", lambda rule, *_: tries.append(rule))
+    monkeypatch.setattr(mend, "_judged_change", lambda rule, *_: tries.append(rule))
     fixes = (tuple(Fix("", Span(0, 0), "") for _ in range(50)),)
     for length, budget, least, most in ((2, 4, 24, 24), (80, 1, 1, 23), (2, 0, 0, 0)):
         terms = " + ".join(f"sin({k} * x) * exp({k} * z)" for k in range(1, length))

@@ -170,5 +170,5 @@ def test_fixes_go_through_the_cache() -> None:
     before, after = FIXED["a sign"]
     for _ in range(2):
         (one,) = gradspec.check_text(before).diagnostics
-        assert one.fixes[0].applied(before) == after
+        assert one.fixes[0].apply_to(before) == after
         assert not one.tries
