@@ -248,51 +248,6 @@ def folder(flag: str, help: str, **more: Any) -> Callable[[Command], Command]:
     return click.option(flag, metavar="DIR", type=kind, help=help, **more)
 
 
-# --- commands that run again ----------------------------------------------------------
-
-_LOOK = 0.3
-"""Seconds between two looks at the files that `--watch` watches."""
-
-
-def watch(command: Callable[..., int]) -> Callable[..., NoReturn]:
-    """With `--watch` the command runs again whenever a rule file has changed."""
-
-    @click.option(
-        "--watch", is_flag=True, help="Run again when a file changes, until Ctrl-C."
-    )
-    @functools.wraps(command)
-    def repeat(paths: tuple[str, ...], watch: bool, **more: Any) -> NoReturn:
-        if not watch:
-            sys.exit(command(paths, **more))
-        try:
-            while True:
-                before = _stamps(paths)
-                command(paths, **more)
-                while _stamps(paths) == before:
-                    time.sleep(_LOOK)
-        except KeyboardInterrupt as stopped:
-            if stopped.args:  # a signal, not Ctrl-C
-                raise
-        sys.exit(0)
-
-    return repeat
-
-
-def _stamps(paths: tuple[str, ...]) -> dict[str, tuple[int, int]]:
-    """The time and size of every rule file below the paths, and beside those that are
-    files."""
-    found = {}
-    for path in map(Path, paths):
-        files = path.rglob("*.grad") if path.is_dir() else path.parent.glob("*.grad")
-        for file in files:
-            try:
-                status = file.stat()
-            except OSError:  # it has just gone
-                continue
-            found[f"{file}"] = status.st_mtime_ns, status.st_size
-    return found
-
-
 # --- the table of pyproject.toml ------------------------------------------------------
 
 

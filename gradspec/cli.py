@@ -218,27 +218,20 @@ def check_command(
 
 def _fix(paths: tuple[str, ...], options: Options, jobs: int) -> None:
     """Apply what is safe to the files, and tell it."""
-    from gradspec.driver import fixing
+    from gradspec.driver import fixing, write
     from gradspec.driver.discover import STANDARD_INPUT, discover
-    from gradspec.driver.load import save
-    from gradspec.driver.run import each_file
-    from gradspec.driver.write import CannotWrite
     from gradspec.report.diagnostics import printable
 
     if STANDARD_INPUT in paths:
         raise click.UsageError("--fix changes files: standard input is none")
     entries = discover(paths).value or ()
-    work = partial(fixing.fix_entry, options)
     with _bar("fixing", len(entries)) as progress:
         jobs = jobs or os.cpu_count() or 1
-        outcomes = each_file(work, entries, jobs, progress, _is_guarded())
-    for fixed in (one.value for one in outcomes if one.value and one.value.fixes):
         try:
-            save(fixed.text)
-        except CannotWrite as fault:
+            told = fixing.fix_files(entries, options, jobs, progress, _is_guarded())
+        except write.CannotWrite as fault:
             raise click.ClickException(printable(f"{fault}")) from fault
-        told = [f"{fixed.text.path}: {fix.title}" for fix in fixed.fixes]
-        click.echo("\n".join(map(printable, told)), err=True)
+    click.echo("".join(f"{printable(line)}\n" for line in told), nl=False, err=True)
 
 
 @cli.command("test")
@@ -446,6 +439,7 @@ def diff_command(old: str, new: str, options: Options, jobs: int, style: str) ->
     from gradspec.driver.revisions import version_of
     from gradspec.measure.changes import changes_between
     from gradspec.report import changes
+    from gradspec.report.findings import show_findings
 
     versions = [version_of(given) for given in (old, new)]
     before, after = (found.value for found in versions)
@@ -455,7 +449,7 @@ def diff_command(old: str, new: str, options: Options, jobs: int, style: str) ->
         number = jobs or os.cpu_count() or 1
         outcome = changes_between(before, after, options.budget, number, _is_guarded())
         done, told = outcome.value, (*told, *outcome.diagnostics)
-    _report((), told, (), "github" if style == "github" else "text")
+    show_findings((), told, (), "github" if style == "github" else "text")
     if done is None:
         sys.exit(FAILURE)
     if style == "github":
@@ -493,8 +487,10 @@ def lift_command(
     cannot run. `# gradspec: on purpose, because ...` on the line of a class or function
     is an answer to a finding.
     """
+    from gradspec.driver import write
     from gradspec.lift.lifting import lift
     from gradspec.report import lifted
+    from gradspec.report.diagnostics import printable
 
     for path in paths:
         if not Path(path).exists():
@@ -514,20 +510,11 @@ def lift_command(
     if out is None:
         _echo("\n".join(text for _, text in scripts))
         scripts = []
-    _write_lifted(Path(out or "."), [*written, *scripts])
+    try:
+        write.write_texts(Path(out or "."), [*written, *scripts])
+    except write.CannotWrite as fault:
+        raise click.ClickException(printable(f"{fault}")) from fault
     sys.exit(FINDINGS if any(f.is_finding for f in report.findings) else CLEAN)
-
-
-def _write_lifted(folder: Path, files: list[tuple[str, str]]) -> None:
-    from gradspec.report.diagnostics import printable
-
-    for name, text in files:
-        try:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text, "utf-8")
-        except OSError as fault:
-            told = printable(f"cannot write {folder / name}: {fault.strerror}")
-            raise click.ClickException(told) from fault
 
 
 @cli.command("explain")
@@ -545,6 +532,21 @@ def explain_command(code: str | None) -> None:
             f"there is no code {code}; `gradspec explain` lists them", param_hint="CODE"
         )
     click.echo(page, nl=False)
+
+
+@cli.command("lsp")
+def lsp_command() -> None:
+    """Serve an editor that speaks the language server protocol.
+
+    Verdicts and findings as you type, quick fixes, hover, rename, formatting; the editor
+    starts it (docs/editor.md). It needs `pip install 'gradspec[lsp]'`.
+    """
+    try:
+        from gradspec.editor.server import serve
+    except ModuleNotFoundError as missing:
+        told = f"{missing}: pip install 'gradspec[lsp]'"
+        raise click.ClickException(told) from missing
+    serve()
 
 
 @cli.command("completion")

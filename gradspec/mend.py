@@ -7,6 +7,7 @@ keep their values.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -25,12 +26,12 @@ from gradspec.ir.walk import nodes, size
 from gradspec.lower.context import Findings
 from gradspec.lower.module import Extern, Function, Library, LoweredModule
 from gradspec.lower.rules import lower_rule
-from gradspec.source import Source
+from gradspec.source import Source, Span
 from gradspec.symbolic.compare import Relation, compare
 from gradspec.symbolic.enclose import enclose, is_defined
 from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.neighbours import beside
-from gradspec.syntax.nodes import Module, RuleDef
+from gradspec.syntax.nodes import Item, Module, Named, RuleDef
 from gradspec.syntax.parse import parse
 
 AGAIN = 0.1
@@ -180,13 +181,23 @@ def keep_namings_that_work(
 ) -> tuple[Diagnostic, ...]:
     """What `lower` found in a module, each with the changes of its text that leave fewer
     errors."""
-    left, errors = _NAMINGS, sum(one.is_error for one in found)
+    left = _NAMINGS
+
+    def errors(*items: Item) -> int:
+        outcome = lower(replace(module, items=items))
+        return sum(one.is_error for one in outcome.diagnostics)
 
     def mends(fix: Fix) -> bool:
-        changed = parse(Source(module.source.path, fix.apply_to(module.source.text)))
-        if changed.value is None or len(changed.value.items) < len(module.items):
+        old = [i for i in module.items if i.span.start <= fix.span.start < i.span.end]
+        span = old[0].span if old else Span(fix.span.start, fix.span.start)
+        end = span.end + len(fix.text) - (fix.span.end - fix.span.start)
+        text = fix.apply_to(module.source.text)[span.start : end]
+        changed = parse(Source(module.source.path, f"{text}\n"))
+        if changed.value is None or changed.failed:
             return False
-        return sum(d.is_error for d in lower(changed.value).diagnostics) < errors
+        words = {*re.findall(r"\w+", text)} if old else {_name(i) for i in module.items}
+        others = [i for i in module.items if i not in old and _name(i) in (*words, "")]
+        return errors(*changed.value.items, *others) < errors(*old, *others)
 
     told = []
     for one in found:
@@ -194,6 +205,11 @@ def keep_namings_that_work(
         left -= len(tried)
         told.append(replace(one, fixes=tuple(filter(mends, tried))))
     return tuple(told)
+
+
+def _name(item: Item) -> str:
+    """Its name; empty for an import."""
+    return item.name if isinstance(item, Named) else ""
 
 
 # --- the changed rule --------------------------------------------------------------------

@@ -104,11 +104,16 @@ def read_imported(key: str, root: str) -> Outcome[Source]:
     rules."""
     if not key.startswith(SHIPPED):
         return read(key, root)
-    folder = _shipped_rules()
-    outcome = read((folder / key.removeprefix(SHIPPED)).as_posix(), folder.as_posix())
+    path = shipped_file(key)
+    outcome = read(path.as_posix(), _shipped_rules().as_posix())
     if outcome.value is None:
         return outcome
     return Outcome(Source(key, outcome.value.text))
+
+
+def shipped_file(key: str) -> Path:
+    """The file of rules that come with gradspec."""
+    return _shipped_rules() / key.removeprefix(SHIPPED)
 
 
 def shipped_rules() -> dict[str, str]:

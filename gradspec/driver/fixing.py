@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from gradspec.diagnostics import Diagnostic, Fix, Outcome
 from gradspec.driver import cache
 from gradspec.driver.discover import Entry, read_entry
-from gradspec.driver.load import Formatted
-from gradspec.driver.run import compile_rules
+from gradspec.driver.load import Formatted, save
+from gradspec.driver.run import Progress, compile_rules, each_file
 from gradspec.ir.plain import use_shelf
 from gradspec.options import Options
 from gradspec.source import Source
@@ -24,6 +25,28 @@ class Fixed:
 
     text: Formatted
     fixes: tuple[Fix, ...] = ()
+
+
+def fix_files(
+    entries: Iterable[Entry],
+    options: Options,
+    jobs: int,
+    progress: Progress,
+    is_guarded: bool,
+) -> list[str]:
+    """Fix files where they stand; a line for each fix.
+
+    Raises:
+        CannotWrite: the operating system refused it.
+    """
+    work = partial(fix_entry, options)
+    told = []
+    for one in each_file(work, entries, jobs, progress, is_guarded):
+        if one.value and one.value.fixes:
+            save(one.value.text)
+            path = one.value.text.path
+            told += [f"{path}: {fix.title}" for fix in one.value.fixes]
+    return told
 
 
 def fix_entry(options: Options, entry: Entry) -> Outcome[Fixed]:
@@ -76,16 +99,23 @@ def _place(found: Iterable[Diagnostic]) -> int:
 
 
 def _batches(found: tuple[Diagnostic, ...], path: str) -> Iterator[tuple[Fix, ...]]:
-    """All safe fixes that do not overlap, the first of each finding; then each alone."""
-    chosen: list[Fix] = []
-    for one in found:
-        safe = (fix for fix in one.fixes if fix.is_safe)
-        fix = next(safe, None) if one.labels[0].source.path == path else None
-        if fix and all(_are_apart(fix, other) for other in chosen):
-            chosen.append(fix)
+    """All safe fixes together, then each alone."""
+    chosen = safe_fixes(found, path)
     if len(chosen) > 1:
         yield tuple(chosen)
     yield from ((fix,) for fix in chosen)
+
+
+def safe_fixes(found: Iterable[Diagnostic], path: str) -> list[Fix]:
+    """The first safe fix of each finding of a file, without those that overlap others."""
+    chosen: list[Fix] = []
+    for one in found:
+        safe = (fix for fix in one.fixes if fix.is_safe)
+        is_here = any(a.source.path == path for a in one.labels[:1])
+        fix = next(safe, None) if is_here else None
+        if fix and all(_are_apart(fix, other) for other in chosen):
+            chosen.append(fix)
+    return chosen
 
 
 def _are_apart(one: Fix, other: Fix) -> bool:

@@ -68,12 +68,12 @@ def each(
     they are done. However it is left, no process stays behind.
     """
     waiting = list(enumerate(tasks))[::-1]
-    idle: list[_Worker[T, R]] = []
-    busy: dict[Any, _Worker[T, R]] = {}
+    idle: list[Worker[T, R]] = []
+    busy: dict[Any, Worker[T, R]] = {}
     try:
         while waiting or busy:
             while waiting and len(busy) < jobs:
-                worker = idle.pop() if idle else _Worker(work)
+                worker = idle.pop() if idle else Worker(work)
                 worker.give(*waiting.pop())
                 busy[worker.end] = worker
             for end in connection.wait(list(busy)):
@@ -87,7 +87,9 @@ def each(
             worker.kill()
 
 
-class _Worker(Generic[T, R]):
+class Worker(Generic[T, R]):
+    """A process that does ``work``, one task after another."""
+
     def __init__(self, work: Callable[[T], R]) -> None:
         self.end, theirs = _CONTEXT.Pipe()
         self.number = -1
@@ -99,6 +101,7 @@ class _Worker(Generic[T, R]):
         theirs.close()
 
     def give(self, number: int, task: T) -> None:
+        """Begin a task, which has a number."""
         self.number = number
         try:
             self.end.send(task)
@@ -106,6 +109,7 @@ class _Worker(Generic[T, R]):
             return
 
     def result(self) -> R | Lost:
+        """Wait for the result of the task."""
         try:
             done, found = self.end.recv()
         except (EOFError, OSError):
@@ -117,7 +121,12 @@ class _Worker(Generic[T, R]):
         result: R = found
         return result
 
+    def stop(self) -> None:
+        """End the process; who waits for the result is told that it is lost."""
+        self._process.kill()
+
     def kill(self) -> None:
+        """End the process, and free what belongs to it."""
         self.end.close()
         self._process.kill()
         self._process.join()

@@ -94,6 +94,21 @@ def write(out: Path, files: Iterable[OutputFile]) -> tuple[OutputFile, ...]:
     return written
 
 
+def write_texts(folder: Path, files: Iterable[tuple[str, str]]) -> None:
+    """Write texts below a folder, which is made.
+
+    Raises:
+        CannotWrite: the operating system refused it.
+    """
+    for name, text in files:
+        try:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text, "utf-8")
+        except OSError as fault:
+            reason = fault.strerror or type(fault).__name__
+            raise CannotWrite(f"cannot write {folder / name}: {reason}") from fault
+
+
 def replace_text(path: Path, text: str) -> None:
     """Write through a temporary neighbour and a rename: no reader, and no interrupt,
     ever sees half a file.

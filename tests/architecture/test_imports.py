@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[2] / "gradspec"
 ORDER = (
     "version runtime source diagnostics options syntax ir primitives lower symbolic"
     " derive checks stabilise plan targets mend pipeline driver measure"
-    " lift report arguments notebook api cli hatch"
+    " lift report arguments editor notebook api cli hatch"
 ).split()
 NEVER = {
     "checks": "syntax lower",
@@ -38,6 +38,8 @@ ONLY_IN = {
     "rich": ("report", "notebook/page"),
     "click": ("cli", "arguments", "report", "api", "notebook"),
     "hatchling": ("hatch",),
+    "pygls": ("editor/server",),
+    "lsprotocol": ("editor/server",),
     "IPython": (),
     "matplotlib": ("notebook/plot", "report/audit"),
     "torch": ("measure/frameworks", "runtime/torch"),

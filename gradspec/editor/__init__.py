@@ -1,0 +1,1 @@
+"""The language server, `gradspec lsp`: pygls is imported by `server` alone."""
