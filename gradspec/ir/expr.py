@@ -354,6 +354,136 @@ def apply(op: str, *args: Expr) -> Apply:
     return Apply(op, args)
 
 
+# --- order statistics -----------------------------------------------------------------
+#
+# Order statistics are sums. The rank of an element is the number of elements that come
+# before it: smaller ones, and equal ones at earlier places. ``nth(k, x[j] for j)`` is the
+# place of the element of rank k, and -1 if there is none.
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """The rank of the ``key`` at ``place`` among those at all places of ``bound``."""
+
+    key: Expr
+    bound: Bound
+    place: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """``sum(body for place if ranked == at)``; ``at`` is the same for all places."""
+
+    body: Expr
+    place: Bound
+    ranked: Expr
+    at: Expr
+
+
+def nth(at: Expr, key: Expr, bound: Bound, place: str, exists: bool) -> Expr:
+    """The place of the key of rank ``at``; it ``exists``, or may not."""
+    here, there = Idx(place), Idx(bound.index)
+    own = _moved(key, bound.index, here)
+    tie = apply("and", apply("eq", key, own), apply("lt", there, here))
+    rank = Reduce("sum", (bound,), ONE, apply("or", apply("lt", key, own), tie))
+    where = apply("eq", rank, at)
+    found = Reduce("sum", (Bound(place, bound.axis),), here, where)
+    return found if exists else Select(exists_on(bound.axis, at), found, const(-1))
+
+
+def exists_on(axis: str | int, at: Expr) -> Expr:
+    """The condition that a place of an axis exists."""
+    below = apply("lt", at, Size(axis) if isinstance(axis, str) else const(axis))
+    return below if isinstance(at, Idx) else apply("and", apply("le", ZERO, at), below)
+
+
+def _moved(expr: Expr, index: str, to: Expr) -> Expr:
+    """The expression with another place for an index."""
+    done: dict[Key, Expr] = {}
+    for node in (*expr.inner, expr):
+        parts = tuple(done[part.key] for part in node.below)
+        done[node.key] = node.over(parts) if parts else node
+        if isinstance(node, Idx) and node.name == index:
+            done[node.key] = to
+    return done[expr.key]
+
+
+def rank_of(expr: Expr) -> Rank | None:
+    """The rank that an expression counts. Where it counts larger elements, the keys are
+    their negatives."""
+    match _counted(expr):
+        case (
+            (Bound(index=index) as bound,),
+            Const(value=1),
+            Apply(
+                op="or",
+                args=(
+                    Apply(op="lt" | "gt" as op, args=pair),
+                    Apply(
+                        op="and",
+                        args=(
+                            Apply(op="eq", args=same),
+                            Apply(op="lt" | "gt" as order, args=places),
+                        ),
+                    ),
+                ),
+            ),
+        ):
+            less, more = pair if op == "lt" else pair[::-1]
+            there, place = places if order == "lt" else places[::-1]
+        case _:
+            return None
+    if there != Idx(index) or {*_positive(*same)} != {*_positive(less, more)}:
+        return None
+    for key, own, other in ((less, less, more), (apply("neg", more), more, less)):
+        if index in own.free and _moved(own, index, place) == other:
+            return Rank(key, bound, place)
+    return None
+
+
+def _positive(a: Expr, b: Expr) -> tuple[Expr, ...]:
+    """Two sides of a comparison without a sign that both have."""
+    signs = [isinstance(side, Apply) and side.op == "neg" for side in (a, b)]
+    return (*a.below, *b.below) if all(signs) else (a, b)
+
+
+def selection_of(expr: Expr) -> Selection | None:
+    """An expression as a sum over the places of one rank."""
+    match _counted(expr):
+        case (place,), body, Apply(op="eq", args=(a, b)):
+            for ranked, at in ((a, b), (b, a)):
+                if place.index in ranked.free and place.index not in at.free:
+                    return Selection(body, place, ranked, at)
+    return None
+
+
+def _counted(expr: Expr) -> tuple[tuple[Bound, ...], Expr, Expr] | None:
+    """The indices of a sum, its terms, and which of them count."""
+    match expr:
+        case Reduce(
+            op="sum", bounds=bounds, body=Select(test, then, other), where=None
+        ):
+            return (bounds, then, test) if other == ZERO else None
+        case Reduce(op="sum", bounds=bounds, body=body, where=Apply() as test):
+            return bounds, body, test
+        case _:
+            return None
+
+
+def nth_of(expr: Expr) -> tuple[Expr, Rank] | None:
+    """What `nth` is asked for, and the ranks, if an expression is one of it."""
+    guard = None
+    if isinstance(expr, Select) and expr.other == const(-1):
+        guard, expr = expr.condition, expr.then
+    found = selection_of(expr)
+    ranks = None if found is None else rank_of(found.ranked)
+    if found is None or ranks is None or found.body != Idx(found.place.index):
+        return None
+    if guard is not None and guard != exists_on(found.place.axis, found.at):
+        return None
+    return found.at, ranks
+
+
 # --- text -----------------------------------------------------------------------------
 #
 # In the language's own syntax, with the fewest brackets.
@@ -426,6 +556,8 @@ def index_text(
 
 def _show(expr: Expr, known: _Known, axes: Axes | None) -> Text:
     """The text; those of the parts are known."""
+    if isinstance(expr, Reduce | Select) and (order := nth_of(expr)) is not None:
+        return _nth(*order, known, axes), ATOM
     match expr:
         case Const(value=value):
             return number_text(value)
@@ -484,6 +616,13 @@ def _reduce(expr: Reduce, known: _Known, axes: Axes | None) -> str:
         square = f"{_within(known[expr.body], ATOM)}**2"
         return f"sqrt(sum({square} for {over}{where}))"
     return f"{op}({known[expr.body][0]} for {over}{where})"
+
+
+def _nth(at: Expr, ranks: Rank, known: _Known, axes: Axes | None) -> str:
+    key, bound = ranks.key, ranks.bound
+    text = known.get(key) or operation_text("neg", (known[key.below[0]],))
+    over = index_text(bound.index, bound.axis, (key,), axes)
+    return f"nth({known[at][0]}, {text[0]} for {over})"
 
 
 def _call(expr: Call, known: _Known) -> str:

@@ -17,6 +17,7 @@ from gradspec.ir.expr import (
     Select,
     Size,
     const,
+    nth,
 )
 from gradspec.ir.walk import nodes as expr_nodes
 from gradspec.lower.calls import lower_call
@@ -254,6 +255,8 @@ def _check_range(
 
 def lower_comprehension(node: nodes.Comprehension, cx: Context) -> Value | None:
     """``op(body for i, j if condition)``: indices range over the axes they stand on."""
+    if node.place is not None:
+        return _order_statistic(node, node.place, cx)
     bindings = make_bindings(node.indices, cx)
     with cx.scope.bind(bindings):
         body = cx.number(node.body)
@@ -268,6 +271,29 @@ def lower_comprehension(node: nodes.Comprehension, cx: Context) -> Value | None:
     parts = (body,) if where is None else (body, where)
     value = combine(expr, reduced_type(node.op, body.type), *parts)
     return replace(value, is_static=False)
+
+
+def _order_statistic(
+    node: nodes.Comprehension, place: nodes.Expr, cx: Context
+) -> Value | None:
+    """``nth(place, key for j)``: a plain index as the place ranges over the same axis,
+    if it has none yet."""
+    at = cx.integer(place, "the first argument of `nth`")
+    bindings = make_bindings(node.indices, cx)
+    with cx.scope.bind(bindings):
+        key = cx.number(node.body)
+        other = cx.scope.fresh(bindings[0].id)
+    if at is None or key is None:
+        return None
+    axis = solve(bindings[0], cx)
+    if axis is None:
+        return None
+    index = cx.scope.index(place.id) if isinstance(place, nodes.Name) else None
+    if index is not None and index.own is None:
+        stand(index, axis, place.span, cx)
+    bound, exists = Bound(bindings[0].id, axis), index is not None and index.own == axis
+    expr = nth(at.expr, key.expr, bound, other, exists).at(node.span)
+    return replace(combine(expr, Type.INT, at, key), is_static=False)
 
 
 # --- expressions ----------------------------------------------------------------------

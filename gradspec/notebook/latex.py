@@ -248,7 +248,10 @@ def _over_indices(expr: nodes.Comprehension) -> str:
     if expr.condition is not None:
         over += rf" \,:\, {_spelling(expr.condition)[0]}"
     op = _OVER_INDICES.get(expr.op) or rf"\operatorname*{{{expr.op}}}"
-    return f"{op}_{{{over}}} {_second(_spelling(expr.body), _OPEN)}"
+    body = _second(_spelling(expr.body), _OPEN)
+    if expr.place is not None:
+        body = _in_brackets(f"{_spelling(expr.place)[0]}, {body}")
+    return f"{op}_{{{over}}} {body}"
 
 
 def _index(index: nodes.Name) -> str:

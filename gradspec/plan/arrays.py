@@ -28,6 +28,7 @@ from typing import Any, TypeAlias
 from gradspec.ir.expr import Numbered, key_of, number_of
 from gradspec.ir.walk import nodes, transform
 from gradspec.primitives.lookup import primitive
+from gradspec.primitives.table_operators import FLOORDIV, PLACE
 
 
 class Node(Numbered):
@@ -283,7 +284,7 @@ class ScatterAdd(RankedNode):
 
     ``index`` has ``count`` core axes, ``value`` these and then ``others`` more
     (``count`` may be 0: batch axes alone are summed; a target must know where batch
-    axes end). The result has one axis of ``size`` in their place; its batch axes are
+    axes end); axes in front of them are rows of their own. The result has one axis of ``size`` in their place; its batch axes are
     gone (summed) where ``over_batch``.
     """
 
@@ -293,6 +294,15 @@ class ScatterAdd(RankedNode):
     count: int
     others: int
     over_batch: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Argsort(RankedNode):
+    """The positions of the elements along ``axis`` in ascending order, equal ones in the
+    order in which they stand."""
+
+    arg: Expr
+    axis: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -451,6 +461,7 @@ Ranked: TypeAlias = (
     | Take
     | Gather
     | ScatterAdd
+    | Argsort
     | Cumulative
     | LinearScan
     | Loop
@@ -501,7 +512,7 @@ def names(*roots: Expr) -> tuple[str, ...]:
 # --- integers ----------------------------------------------------------------------------
 
 
-_WHOLE = ("add", "sub", "mul", "neg")
+_WHOLE = ("add", "sub", "mul", "neg", "max", "min", FLOORDIV)
 
 
 @lru_cache(maxsize=4096)
@@ -515,8 +526,9 @@ def is_whole(expr: Expr, whole: frozenset[str]) -> bool:
         case Literal(value=value):
             return value.denominator == 1
         case Op(primitive=op, args=args):
-            return op in _WHOLE and all(is_whole(arg, whole) for arg in args)
-        case Arange():
+            are_whole = op in _WHOLE and all(is_whole(arg, whole) for arg in args)
+            return are_whole or op == PLACE
+        case Arange() | Argsort():
             return True
         case Rearranged(arg=arg):
             return is_whole(arg, whole)
@@ -548,7 +560,7 @@ def is_view(expr: Expr) -> bool:
 
 _NAMES = """
 add sub mul neg abs max min pi inf lt le gt ge eq ne and or not floor ceil round trunc
-atan tanh
+atan tanh floordiv place
 """
 _SAFE = frozenset(_NAMES.split())
 """Functions of finite Python numbers that do not raise."""

@@ -187,7 +187,8 @@ def index_array(
     ``guarded``, a choice excludes elements outside the axis.
     """
     expr, labels = array, [str(number) for number in range(len(positions))]
-    for number, position in enumerate(positions):
+    for number in sorted(range(len(positions)), key=lambda n: _is_taken(positions[n])):
+        position = positions[number]
         axis = labels.index(str(number)) - len(labels)
         window = _window(position.index, labels)
         if window is not None:
@@ -209,6 +210,12 @@ def index_array(
                 expr, batched, labels, axis, position.value, guarded
             )
     return Value(*_without_repeats(expr, labels), batched)
+
+
+def _is_taken(position: Position) -> bool:
+    """True of an array of positions, which comes last: some of its axes may be indices
+    of the reference."""
+    return not position.value.is_number and _window(position.index, ()) is None
 
 
 def are_windows(indices: Sequence[ir.Expr]) -> bool:

@@ -38,6 +38,7 @@ from gradspec.ir.rule import (
 )
 from gradspec.ir.walk import children, expand, nodes, with_children
 from gradspec.plan.arrays import (
+    Argsort,
     Expand,
     Expr,
     LogSoftmax,
@@ -62,6 +63,7 @@ from gradspec.plan.operations import (
     translate,
     with_values,
 )
+from gradspec.plan.orders import Orders, with_orders
 from gradspec.plan.plan import Assign, AxisSize
 from gradspec.plan.recurrence import NoLoop, plan_recurrence
 from gradspec.plan.rewrites import batches, fence, parts_by_batch
@@ -92,25 +94,28 @@ class Closed:
 
 def close(rule: Complete) -> Closed:
     """All values of the rule, closed; raises :class:`NotEmitted`."""
-    return _Closing(fence(rule)).close()
+    return _Closing(*with_orders(fence(rule))).close()
 
 
 class _Closing:
     """The rule and all that is known about its names."""
 
-    def __init__(self, rule: Complete) -> None:
-        self.rule = rule
+    def __init__(self, rule: Complete, orders: Orders) -> None:
+        self.rule, self.orders = rule, orders
         self.constants = _constants(rule)
         self.evaluated = walk.evaluated_values(rule)
-        self.types = _types(rule, self.constants)
+        self.types = _types(rule, self.constants, orders.known)
         tensors = rule.tensor_inputs
         floats = [i.name for i in tensors if i.kind in (Kind.FLOAT, Kind.NOGRAD)]
         if not floats and rule.has_axes:
             raise NotEmitted("it has no floating input")
         self.like = Name(floats[0] if floats else tensors[0].name)
         self.view = {i.name: _known_input(i.name, i.shape) for i in tensors}
-        numbers = [*(s.name for s in rule.static_inputs), *self.constants]
-        self.view |= {n: Known(Name(n), is_number=True) for n in numbers}
+        numbers = dict.fromkeys(s.name for s in rule.static_inputs) | self.constants
+        self.view |= {
+            n: Known(Name(n), is_number=True, formula=formula)
+            for n, formula in numbers.items()
+        }
         self.held: set[Expr] = set()  # the arrays so far
         lets = rule.forward, rule.backward_locals
         parts = (part for some in lets for part in components(some, rule.assumes))
@@ -169,13 +174,18 @@ class _Closing:
             if let.name in self.running:
                 found |= self._run(self.running[let.name], self.view, False)
                 continue
+            order = self.orders.known.get(let.name)
             value = self._array(
-                let.value,
-                let.indices,
+                order.key if order else let.value,
+                order.indices if order else let.indices,
                 let.axes,
                 self.view,
                 is_guarded=let.name not in self.evaluated,
             )
+            if order is not None:
+                expr = Argsort(value.expr, -1)
+                expr = Argsort(expr, -1) if order.is_rank else expr
+                value = replace(value, expr=expr)
             if let.name in outputs:
                 value = self._output(outputs[let.name], value)
             found[let.name] = value.expr
@@ -306,11 +316,11 @@ class _Closing:
                 self._run_tangents(part, view)
         except (NotLinear, Underivable):
             return {}, "a gradient is not linear in the upstream gradients"
-        shapes = {output.name: output.shape for output in self.rule.outputs}
         found = {}
-        for name, entry in entries.items():
-            axes = shapes[name].axes
-            value = self._array(entry.value, entry.indices, axes, view)
+        for name, entry in zip(
+            entries, map(self.orders.changed, entries.values()), strict=True
+        ):
+            value = self._array(entry.value, entry.indices, entry.axes, view)
             is_still = entry.value == ir.ZERO
             found[f"{name}_dot"] = (
                 ZERO if is_still else as_float(value.expr, self.types)
@@ -351,6 +361,7 @@ class _Closing:
                 let.name in rule.saves
                 or let.name in outputs
                 or let.name in self.running
+                or let.name in self.orders.known
                 or len(let.indices) < rank
             )
         )
@@ -418,14 +429,14 @@ def _constants(rule: Rule) -> dict[str, ir.Expr]:
     return found
 
 
-def _types(rule: Rule, constants: Iterable[str]) -> Types:
+def _types(rule: Rule, constants: Iterable[str], orders: Iterable[str]) -> Types:
     def names_of(*kinds: Kind) -> frozenset[str]:
         return frozenset(i.name for i in rule.inputs if i.kind in kinds)
 
     variables: list[Input | Output] = [*rule.inputs, *rule.outputs]
     sizes = {a for v in variables for a in v.shape.axes if isinstance(a, str)}
     scalars = names_of(Kind.STATIC, Kind.STATIC_INT).union(constants, sizes)
-    integers = names_of(Kind.INT, Kind.STATIC_INT).union(sizes)
+    integers = names_of(Kind.INT, Kind.STATIC_INT).union(sizes, orders)
     return Types(scalars, integers, names_of(Kind.BOOL))
 
 

@@ -149,8 +149,13 @@ def _extent(node: Expr, parts: Sequence[Extent]) -> Extent:
             kept = output.removeprefix("...")
             return Extent(tuple(letters[a] for a in kept), kept != output)
         case ScatterAdd(size=size, count=count, others=others):
-            rest = _with_rank(parts[1].sizes, count + others)[count:]
-            return Extent((size, *rest), batched and not node.over_batch)
+            shapes = own, _with_rank(parts[1].sizes, count + others)
+            ends = len(shapes[0]) - count, len(shapes[1]) - count - others
+            rows = _broadcast_sizes(
+                *(s[:at] for s, at in zip(shapes, ends, strict=True))
+            )
+            rest = shapes[1][len(shapes[1]) - others :]
+            return Extent((*rows, size, *rest), batched and not node.over_batch)
         case Gather(axis=axis):
             first = _with(own, axis, (ONE,))
             return Extent(_broadcast_sizes(first, parts[1].sizes), batched)

@@ -15,6 +15,7 @@ from gradspec.ir.rule import Input, Kernel, Kind, Output, Signature
 from gradspec.ir.walk import children, nodes, with_children
 from gradspec.plan.arrays import (
     MEASURES,
+    Argsort,
     Expr,
     Name,
     Op,
@@ -496,6 +497,7 @@ def with_sizes(plan: RulePlan) -> RulePlan:
     kinds = (Kind.INT, Kind.STATIC_INT)
     whole = frozenset(i.name for i in plan.inputs if i.kind in kinds)
     whole |= {size.name for size in plan.sizes}
+    whole |= {let.name for let in plan.forward if isinstance(let.value, Argsort)}
     numbers = frozenset(i.name for i in plan.static_inputs)
     return plan.map_values(lambda value: _cast(value, whole, numbers))
 
@@ -518,7 +520,7 @@ def _cast(expr: Expr, whole: frozenset[str], numbers: frozenset[str]) -> Expr:
             ]
             made = tuple(p if k in kept else floating(p) for k, p in enumerate(parts))
         done[node] = with_children(node, made)
-    return floating(expr)
+    return done[expr] if isinstance(expr, Argsort) else floating(expr)
 
 
 def _takes_integers(node: Expr, whole: frozenset[str]) -> bool:

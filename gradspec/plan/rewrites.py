@@ -386,7 +386,7 @@ def fence(rule: Complete) -> Complete:
     def visit(let: Definition) -> Definition:
         if let.name not in found:
             return let
-        ranges = {index: extent(axis) for index, axis in _ranges(let).items()}
+        ranges = {index: extent(axis) for index, axis in ranges_of(let).items()}
 
         def inside(node: Expr) -> Expr:
             if not isinstance(node, Ref) or node.name not in sizes:
@@ -408,7 +408,7 @@ def _axes_of(rule: Rule) -> dict[str, tuple[str | int, ...]]:
     return {name: axes for name, axes in known.items() if name not in flags}
 
 
-def _ranges(let: Definition) -> dict[str, str | int]:
+def ranges_of(let: Definition) -> dict[str, str | int]:
     """The axis of each index; -1 for a name bound twice, over different axes."""
     found: dict[str, str | int] = dict(zip(let.indices, let.axes, strict=True))
     for node in walk.nodes(let.value):

@@ -18,7 +18,7 @@ from operator import and_
 from gradspec.derive.scopes import replace_indices
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
-from gradspec.ir.products import Product, terms, written_product
+from gradspec.ir.products import Product, conjuncts, terms, written_product
 from gradspec.ir.tidy import fold
 from gradspec.plan.arrays import (
     Cumulative,
@@ -77,9 +77,12 @@ def _special(t: Translation, bounds: Bounds, body: ir.Expr) -> Value | None:
             ):
                 above = [then if f is factor else f for f in parts.above]
                 chosen = _multiply(parts, above)
-                found = _running(t, bounds, chosen, condition) or _by_position(
-                    t, bounds, chosen, condition
-                )
+                found = _running(t, bounds, chosen, condition)
+                tests = () if found else (*conjuncts(condition),)
+                for test in tests:
+                    rest = [other for other in tests if other is not test]
+                    body = reduce(lambda b, c: ir.Select(c, b, ir.ZERO), rest, chosen)
+                    found = found or _by_position(t, bounds, body, test)
                 if found is not None:
                     return found
     return None
@@ -558,11 +561,13 @@ def _by_position(
         return None
     body = replace_indices(body, {k: index})
     at, value = t.integer(index), t.value(body)
-    if any(a not in bounds for a in at.axes) or k in value.axes:
-        return None
+    rows = tuple(a for a in at.axes if a not in bounds)
     over_batch = BATCH in bounds and at.batched
+    if k in value.axes or (over_batch and rows):
+        return None
     if not over_batch and not set(at.axes) & set(bounds):
         return None
+    order = (*rows, *(a for a in at.axes if a in bounds))
     alone = tuple(b for b in bounds if b not in axes_of(at))
     value = sum_of(t, value, alone)
     absent = tuple(b for b in alone if b != BATCH and b not in t.value(body).axes)
@@ -571,12 +576,12 @@ def _by_position(
     rest = tuple(a for a in value.axes if a not in at.axes)
     spread = Value(t.floating(value.expr), value.axes, True, value.is_number)
     expr = ScatterAdd(
-        at.expr,
-        align(spread, (*at.axes, *rest)),
+        align(at, order),
+        align(spread, (*order, *rest)),
         t.sizes[k],
-        len(at.axes),
+        len(order) - len(rows),
         len(rest),
         over_batch,
     )
     batched = not over_batch and (at.batched or value.batched)
-    return Value(expr, (k, *rest), batched)
+    return Value(expr, (*rows, k, *rest), batched)

@@ -26,6 +26,7 @@ from gradspec.plan.arrays import (
     ProductOfOthers,
     Reduce,
     Stack,
+    is_whole,
 )
 from gradspec.plan.axes import (
     Position,
@@ -52,7 +53,9 @@ from gradspec.plan.rewrites import (
     is_within,
     undefined_at,
 )
-from gradspec.primitives.table_operators import BROADCAST_LIKE
+from gradspec.primitives.frameworks import FLOOR
+from gradspec.primitives.lookup import primitive
+from gradspec.primitives.table_operators import BROADCAST_LIKE, FLOORDIV, PLACE
 
 _Build: TypeAlias = Callable[[tuple[Expr, ...]], Expr]
 
@@ -74,8 +77,8 @@ _OUTSIDE: Mapping[str, Expr] = {
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A visible name: its array, the sizes of its core axes, its kind, and the sizes of
-    which a 0 leaves it undefined.
+    """A visible name: its array, the sizes of its core axes, its kind, the sizes of which
+    a 0 leaves it undefined, and the formula of a number that has one.
     """
 
     expr: Expr
@@ -83,6 +86,7 @@ class Known:
     batched: bool = False
     is_number: bool = False
     undefined_at: Sizes = frozenset()
+    formula: ir.Expr | None = None
 
 
 def sizes_needed(value: ir.Expr, view: Mapping[str, Known]) -> Sizes:
@@ -261,10 +265,30 @@ class Translation:
 
     def integer(self, expr: ir.Expr) -> Value:
         """An index expression, in integer arithmetic throughout."""
+        if isinstance(expr, ir.Ref) and (formula := self.view[expr.name].formula):
+            return self.integer(formula)  # where it is a number, it need not be whole
         if not isinstance(expr, ir.Apply):
             return self.value(expr)
+        if primitive(expr.op).is_step and self.value(expr).is_number:
+            return Value(self._place(expr), is_number=True)
         values = [self.integer(child) for child in expr.args]
         return self._join(values, lambda parts: operation(expr.op, parts))
+
+    def _place(self, expr: ir.Apply) -> Expr:
+        """A step of a Python number as an integer; the floor of a quotient of whole
+        numbers is not rounded."""
+        arg, whole = self.value(expr.args[0]).expr, self.types.integers
+        match arg:
+            case _ if expr.op != FLOOR:
+                return Op(PLACE, (self.value(expr).expr,))
+            case Op("div", parts) if all(is_whole(part, whole) for part in parts):
+                return Op(FLOORDIV, parts)
+            case Op("mul", (Literal(value=part), of)) if is_whole(of, whole) and (
+                part.numerator == 1
+            ):
+                return Op(FLOORDIV, (of, Literal(Fraction(part.denominator))))
+            case _:
+                return Op(PLACE, (arg,))
 
     # --- reductions ----------------------------------------------------------------
 

@@ -8,6 +8,8 @@ user-visible name, which the compiler inserts into expressions.
   value of a called rule without gradients, as `stop_gradient` (`stabilise/names.py`).
 * ``broadcast_like``: a value broadcast with another (`plan/gradients.py`). What is added
   or subtracted is 0, which changes no number.
+* ``floordiv``, ``place``: the floor of a quotient of whole numbers, and of a number, as
+  an integer, which the position along an axis must be (`plan/translation.py`).
 * ``polynomial<n>``: polynomials with given coefficients, what series are emitted as.
 """
 
@@ -223,6 +225,7 @@ VANISHING = "vanishing"
 FENCE = "fence"
 STOP = "stop"
 BROADCAST_LIKE = "broadcast_like"
+FLOORDIV, PLACE = "floordiv", "place"
 LONGEST = 32
 """The largest number of coefficients."""
 
@@ -316,6 +319,35 @@ NAMELESS = (
             "torch": Template("{x}.detach()"),
             "tf": Template("tf.stop_gradient({x})"),
             "jax": Template("jax.lax.stop_gradient({x})"),
+        },
+    ),
+    Primitive(
+        FLOORDIV,
+        _PAIR,
+        meaning="floor(x / y)",
+        partials=("0", "0"),
+        domain="y != 0",
+        ball=lambda x, y: (x / y).floor(),
+        model=lambda np, x, y: np.floor_divide(x, y),
+        cost=2,
+        source="x - x mod y = y floor(x / y): Knuth, The Art of Computer Programming 1,"
+        " 1.2.4",
+        spellings=infix("//", 10),
+    ),
+    Primitive(
+        PLACE,
+        meaning="floor(x)",
+        partials=("0",),
+        ball=lambda x: x.floor(),
+        model=lambda np, x: np.floor(x),
+        cost=2,
+        source="a floor is a whole number",
+        spellings={
+            "python": Template("math.floor({x})"),
+            "numpy": Template("np.floor({x}).astype(np.int64)"),
+            "torch": Template("torch.floor({x}).long()"),
+            "tf": Template("tf.cast(tf.floor({x}), tf.int64)"),
+            "jax": Template("jnp.floor({x}).astype(int)"),
         },
     ),
     Primitive(

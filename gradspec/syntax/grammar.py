@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 REDUCTIONS = ("sum", "mean", "prod", "max", "min", "logsumexp")
 """Functions that take a comprehension."""
 
+ORDER = "nth"
+"""The function that takes a place and a comprehension."""
+
 WORDS = ("inf", "nan", "true", "false")
 """The names among the values of an example."""
 
@@ -405,10 +408,13 @@ class Builder:
         return nodes.Keyword(name.text, value, span=_over(c))
 
     def comprehension(self, c: Children) -> nodes.Comprehension:
-        op, _, body, _, indices, _, condition, _ = c
-        if op.text not in REDUCTIONS:
-            raise FaultFound(_not_a_reduction(op))
-        return nodes.Comprehension(op.text, body, indices, condition, span=_over(c))
+        op, _, given, _, indices, _, condition, _ = c
+        fault = _comprehension_fault(op, given, indices, condition)
+        if fault is not None:
+            raise FaultFound(fault)
+        *place, body = given
+        at = place[0] if place else None
+        return nodes.Comprehension(op.text, body, indices, condition, at, span=_over(c))
 
     def indices(self, c: Children) -> tuple[nodes.Name, ...]:
         return _without(c, "COMMA")
@@ -471,10 +477,29 @@ def _after_keyword(span: Span) -> Fault:
     return Fault("GS128", headline, span, help=help)
 
 
-def _not_a_reduction(token: Token) -> Fault:
-    headline = f"`{token.text}` does not take `… for …`"
-    help = f"that form belongs to {', '.join(REDUCTIONS[:-1])} and {REDUCTIONS[-1]}"
-    return Fault("GS123", headline, token.span, help=help)
+def _comprehension_fault(
+    op: Token,
+    given: tuple[nodes.Expr | nodes.Keyword, ...],
+    indices: tuple[nodes.Name, ...],
+    condition: nodes.Expr | None,
+) -> Fault | None:
+    """The fault of ``op(given for indices if condition)``, if there is one."""
+    name, number = op.text, 2 if op.text == ORDER else 1
+    span, form = op.span, "`nth(k, x[j] for j)`: a place, counted from 0, and a value"
+    if name not in (*REDUCTIONS, ORDER):
+        what = "does not take `… for …`"
+        form = f"that form belongs to {', '.join(REDUCTIONS)} and {ORDER}"
+    elif len(given) != number or any(isinstance(g, nodes.Keyword) for g in given):
+        what = f"takes {'two expressions' if number == 2 else 'one expression'} before `for`"
+        form = form if number == 2 else f"write `{name}(… for {indices[0].id})`"
+    elif name == ORDER and len(indices) > 1:
+        what, span = "orders the elements of one axis", indices[1].span
+    elif name == ORDER and condition is not None:
+        what, span = "takes no condition", condition.span
+        form = "elements that are left out come last as `inf`: `x[j] if … else inf`"
+    else:
+        return None
+    return Fault("GS123", f"`{name}` {what}", span, help=form)
 
 
 def _not_an_equation(span: Span) -> Fault:

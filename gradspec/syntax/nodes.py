@@ -144,12 +144,13 @@ class Call(Node):
 @dataclass(frozen=True, slots=True)
 class Comprehension(Node):
     """``op(body for i, j in k if condition)``; op ``sum mean prod max min
-    logsumexp``."""
+    logsumexp``, or ``nth(place, body for i)``."""
 
     op: str
     body: Expr
     indices: tuple[Name, ...]
     condition: Expr | None
+    place: Expr | None = None
 
 
 Expr: TypeAlias = (
@@ -184,9 +185,10 @@ def parts(node: Expr) -> tuple[Expr, ...]:
             return (then, condition, otherwise)
         case Call(args=args, keywords=keywords, indices=indices):
             return (*args, *(k.value for k in keywords), *(indices or ()))
-        case Comprehension(body=body, indices=indices, condition=condition):
+        case Comprehension(body=body, indices=indices):
             ranges = (i.range for i in indices if isinstance(i, Ranged))
-            return (body, *ranges, *(() if condition is None else (condition,)))
+            parts = (node.place, body, *ranges, node.condition)
+            return tuple(part for part in parts if part is not None)
         case _:
             assert_never(node)
 

@@ -191,6 +191,8 @@ def _spelling(expr: nodes.Expr) -> tuple[_Document, int]:
             ), _ATOM
         case nodes.Comprehension(op, body, indices, condition):
             parts: _Document = (_spelling(body)[0], _BLANK, "for ", _indices(indices))
+            if expr.place is not None:
+                parts = (_spelling(expr.place)[0], ",", _BLANK, parts)
             if condition is not None:
                 parts = (parts, _BLANK, "if ", _at(condition, _OR))
             return _call(op, parts), _ATOM

@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from gradspec.ir.walk import nodes
 from gradspec.plan import arrays
 from gradspec.plan.arrays import Einsum, Expr, Literal, Name, Op
 from gradspec.primitives.lookup import primitive
-from gradspec.primitives.row import Infix
+from gradspec.primitives.row import Infix, Prefix
 from gradspec.targets.expressions import ATOM, PRODUCT, UNARY, Text
 from gradspec.targets.target import Page
 
@@ -21,12 +22,12 @@ def runtime_call(node: arrays.RankedNode, parts: Sequence[Text], page: Page) -> 
     match node:
         case arrays.Pick(axis=axis, at=at):
             behind = ", :" * (-axis - 1)
-            return f"{parts[0].within(ATOM)}[..., {whole(at).text}{behind}]"
+            return f"{parts[0].within(ATOM)}[..., {position(at, parts[1])}{behind}]"
         case arrays.Spread(axis=axis, size=size):
             return f"{page.axes('spread')}({texts[0]}, {axis}, {whole(size).text})"
         case arrays.Window(axis=axis, start=start, size=size, padded=padded):
             name = page.axes("padded_window" if padded else "window")
-            stretch = f"{whole(start).text}, {whole(size).text}"
+            stretch = f"{position(start, parts[1])}, {whole(size).text}"
             return f"{name}({texts[0]}, {axis}, {stretch})"
         case arrays.Windows(axis=axis, backward=backward, padded=padded):
             name = page.axes("padded_windows" if padded else "windows")
@@ -124,6 +125,13 @@ def inner_product(node: Einsum, parts: tuple[Text, ...]) -> tuple[str, str] | No
 
 
 # --- sizes and positions: whole numbers without a point ----------------------------------
+
+
+def position(expr: Expr, part: Text) -> str:
+    """A position, which may be computed by functions: ``part`` is its text then."""
+    called = (primitive(n.primitive) for n in nodes(expr) if isinstance(n, Op))
+    is_plain = all(isinstance(c.spellings["python"], Infix | Prefix) for c in called)
+    return whole(expr).text if is_plain else part.text
 
 
 def whole(expr: Expr) -> Text:

@@ -7,7 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from gradspec.ir.expr import Bound, Call, Reduce, Ref, show
+from gradspec.ir.expr import (
+    Apply,
+    Bound,
+    Call,
+    Idx,
+    Reduce,
+    Ref,
+    Select,
+    Size,
+    const,
+    show,
+)
 from gradspec.ir.rule import (
     Kind,
     Origin,
@@ -223,6 +234,21 @@ def test_a_comparison_gives_the_range_where_nothing_else_does() -> None:
         n for n in nodes(made.forward[1].value) if isinstance(n, Reduce) and n.where
     )
     assert counted.bounds == (Bound("j", "n"),)
+
+
+def test_a_place_of_nth_ranges_over_the_axis_that_is_ordered() -> None:
+    made = rule(
+        "rule f(x[..., n], k: static int) -> y:\n"
+        "    p[i] = nth(i, x[j] for j)\n"
+        "    q[i in k] = nth(i, x[j] for j)\n"
+        "    y = x[p[0]] + x[q[0]]\n"
+    )
+    whole, part = made.forward[:2]
+    assert (whole.axes, part.axes) == (("n",), ("k",))
+    assert show(whole.value) == show(part.value) == "nth(i, x[j] for j)"
+    assert part.value == Select(
+        Apply("lt", (Idx("i"), Size("n"))), whole.value, const(-1)
+    )
 
 
 def test_a_comparison_with_two_axes_gives_no_range() -> None:

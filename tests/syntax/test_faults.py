@@ -134,6 +134,11 @@ BODY_FAULTS = [
     ("example x = 1e-999: y = 1", "GS121", "1e-999", "float64"),
     # calls
     ("y = sin(x[j] for j)", "GS123", "sin", "logsumexp"),
+    ("y = sum(k, x[j] for j)", "GS123", "sum", "sum(… for j)"),
+    ("y = nth(x[j] for j)", "GS123", "nth", "a place"),
+    ("y = nth(k=1, x[j] for j)", "GS128", "x[j]", "named"),
+    ("y = nth(1, x[i, j] for i, j)", "GS123", "j", "a place"),
+    ("y = nth(1, x[j] for j if x[j] > 0)", "GS123", "x[j] > 0", "inf"),
     ("y = 2x", "GS125", "2x", "2 * x"),
     ("y = 2 x", "GS125", "x", "write `*`"),
     ("y = x y", "GS125", "y", "write `*`"),

@@ -188,6 +188,12 @@ def scatter_add_all(
     return tf.math.unsorted_segment_sum(value, index, size)
 
 
+def argsort(x: tf.Tensor, axis: int) -> tf.Tensor:
+    """The positions of the elements along ``axis`` in ascending order, equal ones in the
+    order in which they stand."""
+    return tf.cast(tf.argsort(x, axis, stable=True), tf.int64)
+
+
 def sum_of_outer(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     """Outer products along the last axes, summed over all others, which broadcast."""
     m, n = _shape(a)[-1:], _shape(b)[-1:]

@@ -84,6 +84,8 @@ def _operation_text(
             if not node.batched:
                 name = "jax.scipy.linalg.solve_triangular"
             return f"{name}({', '.join(texts)}{lower})"
+        case arrays.Argsort(axis=axis):
+            return f"jnp.argsort({texts[0]}, {axis})"
         case arrays.Cumulative(axis=axis, reverse=False):
             return f"jnp.cumsum({texts[0]}, {axis})"
         case arrays.Cumulative(axis=axis):

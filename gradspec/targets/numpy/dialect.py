@@ -64,6 +64,8 @@ def _call(
             if node.batched:
                 return runtime_call(node, [Text(t, ATOM) for t in solved], page)
             return f"np.linalg.solve({', '.join(solved)})"
+        case arrays.Argsort(axis=axis):
+            return f'np.argsort({texts[0]}, axis={axis}, kind="stable")'
         case arrays.Cumulative(axis=axis, reverse=False):
             return f"np.cumsum({texts[0]}, axis={axis})"
         case arrays.Cumulative(axis=axis):

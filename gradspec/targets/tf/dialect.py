@@ -74,6 +74,8 @@ def _call(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> str
             return f"tf.range({whole(size).text}, dtype=tf.int64)"
         case arrays.Solve(side=side) if side or (node.axes == 1 and not node.batched):
             return _solution(node, texts)
+        case arrays.Argsort(axis=axis):
+            return f"{page.axes('argsort')}({texts[0]}, {axis})"
         case arrays.Cumulative(axis=axis, reverse=reverse):
             backwards = ", reverse=True" if reverse else ""
             return f"tf.cumsum({texts[0]}, {axis}{backwards})"

@@ -20,6 +20,7 @@ from gradspec.targets.axes import (
     new_axes,
     outer_sum,
     places,
+    position,
     runtime_call,
     whole,
 )
@@ -80,13 +81,15 @@ def _operation_text(
         case arrays.Pick(axis=axis) if _has_one(node.arg, axis):
             return f"{parts[0].within(ATOM)}.squeeze({axis})"
         case arrays.Pick(axis=axis, at=at):
-            return f"torch.select({texts[0]}, {axis}, {whole(at).text})"
+            return f"torch.select({texts[0]}, {axis}, {position(at, parts[1])})"
         case arrays.Arange(size=size):
             return f"{page.axes('positions')}({whole(size).text}, {parts[-1].text})"
         case arrays.ScatterAdd():
             return _scatter(node, texts, page)
         case arrays.Solve():
             return _solution(node, texts, parts, page)
+        case arrays.Argsort(axis=axis):
+            return f"torch.argsort({texts[0]}, dim={axis}, stable=True)"
         case arrays.Cumulative(axis=axis, reverse=reverse):
             return _running(texts[0], axis, reverse)
         case arrays.Softmax(axis=axis):
