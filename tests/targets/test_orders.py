@@ -53,6 +53,7 @@ SHAPES = {
     "batch": np.round(2 * np.sin(np.arange(2 * 3 * 5.0))).reshape(2, 3, 5),
     "one": np.array([[4.0], [-1.0]]),
     "none": np.zeros((2, 0)),
+    "nan": np.array([2.0, np.nan, -1.0, 0.0, -0.0, -np.inf]),
 }
 
 

@@ -190,7 +190,9 @@ def scatter_add_all(
 
 def argsort(x: tf.Tensor, axis: int) -> tf.Tensor:
     """The positions of the elements along ``axis`` in ascending order, equal ones in the
-    order in which they stand."""
+    order in which they stand; NaN, which TensorFlow does not order, as infinity."""
+    if x.dtype.is_floating:
+        x = tf.where(tf.math.is_nan(x), tf.constant(float("inf"), x.dtype), x)
     return tf.cast(tf.argsort(x, axis, stable=True), tf.int64)
 
 
