@@ -29,9 +29,9 @@ from gradspec.driver.load import load  # noqa: E402
 from gradspec.driver.run import compile_entries  # noqa: E402
 from gradspec.measure import audits  # noqa: E402
 from gradspec.measure.audits import Finding  # noqa: E402
-from gradspec.measure.formats import least_normal  # noqa: E402
 from gradspec.options import AuditOptions, Options  # noqa: E402
 from gradspec.stabilise.accuracy_model import GOOD  # noqa: E402
+from gradspec.symbolic.points.formats import least_normal  # noqa: E402
 
 PAGE = ROOT / "benchmarks" / "half.md"
 TARGETS = ("numpy", "torch", "tf", "jax")

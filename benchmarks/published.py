@@ -28,12 +28,12 @@ from benchmarks.library import complete_rules  # noqa: E402
 from gradspec.ir.expr import Expr  # noqa: E402
 from gradspec.ir.rule import Judged, Rule  # noqa: E402
 from gradspec.ir.walk import closed_cotangents, closed_outputs  # noqa: E402
-from gradspec.measure.points import points as sampled  # noqa: E402
 from gradspec.report.audit import figure  # noqa: E402
 from gradspec.stabilise.accuracy_model import Score, Trial  # noqa: E402
-from gradspec.stabilise.arithmetic_model import Machine  # noqa: E402
-from gradspec.stabilise.sampling import Points, as_points  # noqa: E402
 from gradspec.stabilise.stabilise import stabilise  # noqa: E402
+from gradspec.symbolic.arithmetic_model import Machine  # noqa: E402
+from gradspec.symbolic.points.measured import Points, as_points  # noqa: E402
+from gradspec.symbolic.points.strata import points as sampled  # noqa: E402
 
 HERE = Path(__file__).parent / "published.grad"
 FORMATS: dict[str, Any] = {"float32": np.float32, "float64": np.float64}

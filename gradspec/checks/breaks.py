@@ -18,7 +18,6 @@ from itertools import islice, product
 from gradspec.checks.instances import Instance, Point, stem
 from gradspec.ir.expr import ONE, ZERO, Const, Expr, Ref
 from gradspec.ir.products import conjuncts
-from gradspec.ir.rule import Kind as InputKind
 from gradspec.ir.rule import Output
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import memo, names, nodes, size, substitute
@@ -36,8 +35,6 @@ from gradspec.symbolic.roots import (
     isolate,
     solve,
 )
-
-_REAL = (InputKind.FLOAT, InputKind.NOGRAD)
 
 
 class Kind(Enum):
@@ -294,7 +291,7 @@ def _coincident_places(
     """The places at which several inputs coincide, with the surfaces that meet there."""
     met = tuple({s: None for cut in cuts for s in cut.surfaces})
     wanted = [i.name for i in instance.rule.inputs]
-    real = tuple(i.name for i in instance.rule.inputs if i.kind in _REAL)
+    real = instance.rule.real_inputs
     bases = [_exact(instance, p) for p in instance.points[: effort.bases]]
     found: dict[tuple[Fraction, ...], None] = {}
     for base in bases if len(real) > 1 else ():
@@ -381,7 +378,7 @@ def _around(instance: Instance, place: Place) -> Iterator[Point]:
     others = [
         i.name
         for i in instance.rule.tensor_inputs
-        if i.name in used and i.name != place.input and i.kind in _REAL
+        if i.name in used and i.name != place.input and i.kind.is_real
     ]
     if not others:
         return

@@ -13,7 +13,7 @@ from gradspec.checks.diagnosis.wording import assuming
 from gradspec.checks.instances import Instance, Instances, Point, instances, stem
 from gradspec.diagnostics import Diagnostic, error, warning
 from gradspec.ir.expr import Apply, Const, Expr, Ref, show
-from gradspec.ir.rule import Kind, Rule
+from gradspec.ir.rule import Rule
 from gradspec.ir.tidy import tidy
 from gradspec.ir.unroll import is_beyond, partial
 from gradspec.ir.walk import children, expand, names, nodes, substitute
@@ -21,8 +21,6 @@ from gradspec.primitives.lookup import formula, primitive
 from gradspec.symbolic.compare import point_text
 from gradspec.symbolic.enclose import enclose, is_defined, program
 from gradspec.symbolic.neighbours import beside
-
-_FLOATING = (Kind.FLOAT, Kind.NOGRAD)
 
 # --- shapes ------------------------------------------------------------------------------
 
@@ -37,7 +35,7 @@ def shapeless(rule: Rule) -> Iterator[Diagnostic]:
 
 def _typeless(rule: Rule, values: dict[str, Expr]) -> Iterator[Diagnostic]:
     """Diagnostics for outputs with no input to take their dtype and batch axes from."""
-    if not any(i.kind in _FLOATING for i in rule.tensor_inputs):
+    if not any(i.kind.is_real for i in rule.tensor_inputs):
         yield error(
             "GS252",
             f"{rule.name} has no floating input",

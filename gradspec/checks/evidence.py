@@ -28,7 +28,6 @@ from gradspec.symbolic.compare import (
     meets,
     shared_digits,
 )
-from gradspec.symbolic.domain import Limits
 from gradspec.symbolic.neighbours import (
     beside,
     choices,
@@ -36,8 +35,8 @@ from gradspec.symbolic.neighbours import (
     limits,
     on_border,
 )
+from gradspec.symbolic.points.domain import Limits
 
-_REAL = (Kind.FLOAT, Kind.NOGRAD)
 _FINELY = 4
 """Points at which two sides that are not proved equal are compared in many digits."""
 
@@ -249,7 +248,7 @@ def _ends(claim: Claim) -> Iterator[Point]:
     """Tensors as sampled, all alike, and 0."""
     rule, known = claim.instance.rule, Limits(claim.instance.rule)
     used = names(claim.declared)
-    reals = [i.name for i in rule.tensor_inputs if i.kind in _REAL]
+    reals = rule.real_inputs
     statics = [i for i in rule.static_inputs if i.kind is Kind.STATIC]
     for static in statics:
         room = known.room(static.name, {})

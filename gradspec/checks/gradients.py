@@ -49,11 +49,11 @@ from gradspec.ir.rule import (
 from gradspec.ir.unroll import Gap, axis_names, unroll
 from gradspec.ir.walk import follows_surrogate, memo, size
 from gradspec.symbolic.compare import Comparison, Relation, compare, relative_digits
-from gradspec.symbolic.domain import EDGE, Limits, constraints_of, whole_range
 from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.neighbours import PRECISION, on_border
+from gradspec.symbolic.points.domain import EDGE, Limits, constraints_of, whole_range
+from gradspec.symbolic.points.simple import generic_points
 from gradspec.symbolic.proof.prove import Proof, Prover
-from gradspec.symbolic.sampling import generic_points
 
 LEAST = 32
 """Different generic points at which an unproved claim has to agree."""

@@ -26,7 +26,7 @@ from gradspec.ir.tidy import tidy
 from gradspec.ir.unroll import Gap, Sizes, Small, axis_names, count, is_too_large
 from gradspec.ir.walk import closed_cotangents, closed_outputs, expand, inline, names
 from gradspec.symbolic.enclose import enclose, is_defined, program
-from gradspec.symbolic.sampling import Survey, survey, usual_count
+from gradspec.symbolic.points.simple import Survey, survey, usual_count
 
 Point: TypeAlias = "Mapping[str, Fraction]"
 

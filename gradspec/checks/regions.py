@@ -23,9 +23,9 @@ from gradspec.ir.walk import children, names, nodes, transform
 from gradspec.primitives.lookup import primitive
 from gradspec.symbolic.breaks import RELATIONS, STEPS, borders_of
 from gradspec.symbolic.compare import Relation
-from gradspec.symbolic.domain import Limits, constraints_of, drawing
 from gradspec.symbolic.enclose import enclose, is_defined, program
 from gradspec.symbolic.limit import Effort
+from gradspec.symbolic.points.domain import Limits, constraints_of, drawing
 from gradspec.symbolic.proof.prove import Exclusion, domain_of
 from gradspec.symbolic.signs import sign_of, signs
 

@@ -32,7 +32,6 @@ from gradspec.ir.expr import ONE, Call, Const, Expr
 from gradspec.ir.rule import (
     Definition,
     Input,
-    Kind,
     Role,
     Rule,
     Status,
@@ -63,8 +62,6 @@ _INSTANCES = 2
 """Of a rule with axes: 1 and 2 elements for every axis."""
 _BASES = 3
 _STEP = Fraction(1, 2**120)
-
-_REAL = (Kind.FLOAT, Kind.NOGRAD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +264,7 @@ def _at_borders(instance: Instance, exprs: tuple[Expr, ...]) -> Iterator[Point]:
 
 def _candidates(instance: Instance, exprs: tuple[Expr, ...]) -> Iterator[Point]:
     bases = [dict(p) for p in instance.points[:_BASES]]
-    reals = [i.name for i in instance.rule.inputs if i.kind in _REAL]
+    reals = instance.rule.real_inputs
     for base in bases[:1]:
         yield {**base, **dict.fromkeys(reals, Fraction(0))}
     for base in bases:
@@ -283,7 +280,7 @@ def _candidates(instance: Instance, exprs: tuple[Expr, ...]) -> Iterator[Point]:
 def _approaches(expr: Expr, point: Point, instance: Instance) -> tuple[Any, ...]:
     """The values of an expression close to a point, on lines that no patch lies on."""
     found = []
-    names = [i.name for i in instance.rule.inputs if i.kind in _REAL]
+    names = instance.rule.real_inputs
     for direction in _directions(len(names)):
         near = dict(point)
         for name, way in zip(names, direction, strict=True):

@@ -31,6 +31,11 @@ class Kind(Enum):
     def is_static(self) -> bool:
         return self in (Kind.STATIC, Kind.STATIC_INT)
 
+    @property
+    def is_real(self) -> bool:
+        """True of tensors of floating-point numbers."""
+        return self in (Kind.FLOAT, Kind.NOGRAD)
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -237,6 +242,11 @@ class Signature:
     @property
     def tensor_inputs(self) -> tuple[Input, ...]:
         return tuple(i for i in self.inputs if not i.kind.is_static)
+
+    @property
+    def real_inputs(self) -> tuple[str, ...]:
+        """The names of the inputs that are tensors of floating-point numbers."""
+        return tuple(i.name for i in self.inputs if i.kind.is_real)
 
     @property
     def static_inputs(self) -> tuple[Input, ...]:

@@ -30,15 +30,15 @@ from gradspec.ir.unroll import unroll
 from gradspec.measure import foreign, runners
 from gradspec.measure.calls import signature, statics
 from gradspec.measure.errors import Errors, Measure, Truth, errors, measure, worse
-from gradspec.measure.formats import Array
 from gradspec.measure.jobs import Case, Framework, Subject, kernel_faults, subjects
-from gradspec.measure.points import Sample
 from gradspec.measure.quantities import quantities, weights
 from gradspec.measure.truths import Question, question
 from gradspec.measure.written import is_derivative, written_outputs, written_program
 from gradspec.options import SIDES, AuditOptions, Options
 from gradspec.primitives.foreign import use_real
 from gradspec.primitives.lookup import is_function
+from gradspec.symbolic.points.formats import Array
+from gradspec.symbolic.points.strata import Sample
 
 if TYPE_CHECKING:
     from gradspec.ir.rule import Chosen

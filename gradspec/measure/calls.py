@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import product
 from math import fsum, isfinite, isnan
 from typing import Any
@@ -41,11 +40,8 @@ from gradspec.ir.walk import (
 from gradspec.primitives.foreign import is_plain
 from gradspec.symbolic.compare import bend, slope
 from gradspec.symbolic.enclose import Program, enclose
+from gradspec.symbolic.points.arguments import Drawn, Place, Point, place_in
 from gradspec.symbolic.truth import nearest, values
-
-Place = tuple[int, ...]
-Cells = dict[Place, Fraction]
-Point = dict[str, Fraction]
 
 Term = tuple[str, Expr]
 """A summand of a gradient, and the output whose batch it has ("": the whole batch)."""
@@ -54,35 +50,6 @@ Parts = dict[str, list[tuple[Place, float]]]
 """By element: numbers and the places of the batch at which they fall."""
 
 WHOLE = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """The inputs, cotangents and probes of a call, by place, and one point for each
-    element of the whole batch. ``shapes`` are the batch axes of each input and
-    cotangent.
-    """
-
-    shapes: Mapping[str, Place]
-    cells: Mapping[str, Cells]
-    points: tuple[tuple[Place, Point], ...]
-
-    def within(self, shape: Place) -> Iterator[tuple[Place, Point]]:
-        """One point of the whole batch for each element of ``shape``."""
-        seen = set()
-        for place, point in self.points:
-            here = place_in(place, shape)
-            if here not in seen:
-                seen.add(here)
-                yield place, point
-
-
-def place_in(place: Place, shape: Place) -> Place:
-    """The index into an array of batch shape ``shape`` for the element at ``place`` of
-    the whole batch.
-    """
-    last = place[len(place) - len(shape) :]
-    return tuple(0 if n == 1 else k for k, n in zip(last, shape, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

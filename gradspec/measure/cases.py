@@ -1,6 +1,6 @@
 """The jobs of `gradspec test`: the calls by which emitted functions are tried, and the
-one call of each rule for the conformance suite. Sizes, batch axes and arguments are
-drawn at random or from points that a sampler found.
+one call of each rule for the conformance suite. Their
+arguments are drawn (`symbolic/points/arguments.py`) or sampled points.
 
 The parent process evaluates a rule's own expressions by ball arithmetic; a child
 process runs the emitted function in its framework and compares. A framework that drops
@@ -11,39 +11,39 @@ another (a surrogate, an override), that shows as a number.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import product
 from typing import Any
 
-from gradspec.ir.elements import OutOfRange, element, extent, places
+from gradspec.ir.elements import OutOfRange
 from gradspec.ir.rule import (
     Example,
-    Input,
-    Kind,
-    Output,
     Role,
     Rule,
     Value,
 )
-from gradspec.ir.unroll import axis_names, count, index_inputs
 from gradspec.ir.walk import names
 from gradspec.measure.calls import (
     WHOLE,
-    Cells,
-    Drawn,
-    Place,
-    Point,
     Scalars,
     call,
     is_exact,
     is_smooth,
-    place_in,
     signature,
     third,
 )
 from gradspec.symbolic.enclose import Program
-from gradspec.symbolic.sampling import sample
+from gradspec.symbolic.points.arguments import (
+    Drawn,
+    Place,
+    Point,
+    attempt,
+    batch_shapes,
+    broadcast,
+    drawn_at,
+    size_choices,
+)
+from gradspec.symbolic.points.simple import sample
 
 POINTS = 48
 """Points of an elementwise rule: simple ones, thresholds and a spread of magnitudes."""
@@ -100,7 +100,7 @@ def _is_moderate(rule: Rule, point: Point) -> bool:
     return all(
         point[i.name] == 0 or NARROWEST <= abs(point[i.name]) <= WIDEST
         for i in rule.tensor_inputs
-        if i.kind in (Kind.FLOAT, Kind.NOGRAD)
+        if i.kind.is_real
     )
 
 
@@ -275,184 +275,3 @@ def _shapes(scalars: Scalars, linear: bool) -> dict[str, Place]:
 
 def _joint(inputs: set[str], shapes: Mapping[str, Place]) -> Place:
     return broadcast(shape for name, shape in shapes.items() if name in inputs)
-
-
-# --- drawing --------------------------------------------------------------------------
-
-
-SIZES = ((2, 3), (1, 2, 3), (1,), (1, 2))
-"""From what the sizes of a call's axes are drawn, call by call."""
-
-BATCHES: tuple[Place, ...] = ((), (2, 3), (2,), (0,))
-"""The batches of the calls, the last one empty."""
-
-LARGEST = 60
-"""Elements of inputs and outputs of one element of a batch: scalars have their
-price."""
-
-TRIES = 60
-
-
-def batch_shapes(rule: Rule, rng: random.Random) -> Iterator[Mapping[str, Place]]:
-    """For each call the batch axes of every input, and of every output's cotangent."""
-    batched = [i for i in rule.tensor_inputs if i.shape.batch]
-    whole_outputs = all(output.shape.batch for output in rule.outputs)
-    for batch in BATCHES:
-        here = batch if batched and whole_outputs else ()
-        shapes: dict[str, Place] = {i.name: () for i in rule.inputs}
-        keeper = rng.choice(batched) if batched else None
-        for variable in batched:
-            shapes[variable.name] = _part(here, variable, keeper, rng)
-        yield shapes | {output.cotangent: here for output in rule.outputs}
-
-
-def _part(
-    batch: Place, variable: Input, keeper: Input | None, rng: random.Random
-) -> Place:
-    """The whole batch for one input; of the others some lack axes or have size 1."""
-    if variable is keeper or rng.random() < 0.3:
-        return batch
-    fewer = batch[rng.randrange(len(batch) + 1) :]
-    return tuple(1 if rng.random() < 0.4 else size for size in fewer)
-
-
-def size_choices(
-    rule: Rule, number: int, rng: random.Random
-) -> Iterator[dict[str, int]]:
-    """Sizes to try in this order, until one makes sense for the rule."""
-    names = axis_names(rule)
-    choices = SIZES[number % len(SIZES)]
-    for attempt in range(TRIES):
-        pool = choices if attempt < TRIES // 2 else (1, 2, 3, 4)
-        sizes = {name: rng.choice(pool) for name in names}
-        if count(rule, sizes) <= LARGEST:
-            yield sizes
-
-
-def broadcast(shapes: Iterable[Place]) -> Place:
-    """The joint shape of arrays that broadcast."""
-    listed = list(shapes)
-    rank = max(map(len, listed), default=0)
-    aligned = [(1,) * (rank - len(shape)) + shape for shape in listed]
-    return tuple(
-        0 if 0 in sizes else max(sizes) for sizes in zip(*aligned, strict=True)
-    )
-
-
-# --- arguments ----------------------------------------------------------------------
-
-
-def attempt(
-    rule: Rule,
-    sizes: Mapping[str, int],
-    batches: Mapping[str, Place],
-    rng: random.Random,
-) -> Drawn:
-    """One draw, which the rule's assumptions may or may not allow."""
-    common = rng.choice(STYLES)
-    pointed = index_inputs(rule)
-    cells: dict[str, Cells] = {}
-    for variable in rule.inputs:
-        if variable.name in sizes:
-            continue
-        style = common if rng.random() < 0.5 else rng.choice(STYLES)
-        spots = _spots(variable, sizes, batches[variable.name])
-        top = extent(pointed[variable.name], sizes) if variable.name in pointed else 3
-        cells[variable.name] = _numbers(variable, spots, style, top, rng)
-        if variable.takes_gradient:
-            probes = _distinct(rng, len(spots), -64, 64, 32)
-            cells[f"probe {variable.name}"] = dict(zip(spots, probes, strict=True))
-    for output in rule.outputs:
-        if output.takes_gradient:
-            spots = _spots(output, sizes, batches[output.cotangent])
-            numbers = _distinct(rng, len(spots), -96, 96, 32)
-            cells[output.cotangent] = dict(zip(spots, numbers, strict=True))
-    return Drawn(batches, cells, tuple(_points(rule, sizes, batches, cells)))
-
-
-def drawn_at(rule: Rule, points: Sequence[Mapping[str, Fraction]]) -> Drawn:
-    """A call of an elementwise rule at points with equal statics: a vector of them, or
-    one of them where an input has no batch axes.
-    """
-    rng = random.Random(rule.name)
-    is_batched = all(i.shape.batch for i in rule.tensor_inputs)
-    batch: Place = (len(points),) if is_batched else ()
-    shapes = {i.name: () if i.kind.is_static else batch for i in rule.inputs}
-    shapes |= {output.cotangent: batch for output in rule.outputs}
-    cells: dict[str, Cells] = {}
-    for name in points[0]:
-        spots = list(product(*map(range, shapes[name])))
-        cells[name] = {s: points[s[0] if s else 0][name] for s in spots}
-    for variable in rule.inputs:
-        if variable.takes_gradient:
-            spots = [*cells[variable.name]]
-            probes = _distinct(rng, len(spots), -64, 64, 32)
-            cells[f"probe {variable.name}"] = dict(zip(spots, probes, strict=True))
-    return Drawn(shapes, cells, tuple(_points(rule, {}, shapes, cells)))
-
-
-def _spots(
-    variable: Input | Output, sizes: Mapping[str, int], batch: Place
-) -> list[Place]:
-    core = list(places(variable.shape.axes, sizes))
-    return [(*place, *index) for place in product(*map(range, batch)) for index in core]
-
-
-STYLES = ((-1536, 1536, 1024), (64, 1536, 1024), (32, 960, 1024), (16, 1024, 8192))
-"""Numbers of both signs, positive ones, ones below 1, and small shares of a whole."""
-
-
-def _numbers(
-    variable: Input,
-    spots: list[Place],
-    style: tuple[int, int, int],
-    top: int,
-    rng: random.Random,
-) -> Cells:
-    """Distinct numbers of the style (no ties), or what the kind asks for. Half of the
-    masks keep the first of each row: of nothing there may be no largest, and the others
-    keep nothing of some rows if the rule says what it is then.
-    """
-    if variable.kind.is_static and variable.default is not None:
-        return {(): variable.default}
-    match variable.kind:
-        case Kind.INT:
-            return {spot: Fraction(rng.randrange(top)) for spot in spots}
-        case Kind.BOOL:
-            least = rng.choice(((0,), (-1,)))
-            return {s: Fraction(rng.random() < 0.6 or s[-1:] == least) for s in spots}
-        case Kind.STATIC_INT:
-            return {(): Fraction(rng.randrange(1, 4))}
-        case _:
-            numbers = _distinct(rng, len(spots), *style)
-            return dict(zip(spots, numbers, strict=True))
-
-
-def _distinct(
-    rng: random.Random, count: int, low: int, high: int, unit: int
-) -> list[Fraction]:
-    wide = max(1, 2 * count // (high - low))
-    return [
-        Fraction(k, unit) for k in rng.sample(range(low * wide, high * wide), count)
-    ]
-
-
-def _points(
-    rule: Rule,
-    sizes: Mapping[str, int],
-    shapes: Mapping[str, Place],
-    cells: Mapping[str, Cells],
-) -> Iterator[tuple[Place, Point]]:
-    """The scalars that one element of the whole batch sees."""
-    variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
-    axes = {v.name: v.shape.axes for v in variables}
-    axes |= {o.cotangent: o.shape.axes for o in rule.outputs}
-    for place in product(*map(range, broadcast(shapes.values()))):
-        point = {}
-        for name, array in cells.items():
-            bare = name.removeprefix("probe ")
-            prefix = "probe " if bare != name else ""
-            here = place_in(place, shapes[bare])
-            for index in places(axes[bare], sizes):
-                point[prefix + element(bare, index)] = array[(*here, *index)]
-        yield place, point

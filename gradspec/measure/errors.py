@@ -22,7 +22,10 @@ import numpy as np
 
 from gradspec.ir.expr import Apply, Expr
 from gradspec.ir.walk import expand, nodes
-from gradspec.measure.formats import (
+from gradspec.primitives.lookup import primitive
+from gradspec.stabilise.accuracy_model import GOOD
+from gradspec.symbolic.arithmetic_model import Machine
+from gradspec.symbolic.points.formats import (
     HALF,
     Array,
     largest,
@@ -30,9 +33,6 @@ from gradspec.measure.formats import (
     rounded,
     units,
 )
-from gradspec.primitives.lookup import primitive
-from gradspec.stabilise.accuracy_model import GOOD
-from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.symbolic.truth import STEPS, Condition
 
 SHOWN = 5

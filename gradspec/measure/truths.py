@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from gradspec.ir.rule import Kind, Rule
+from gradspec.ir.rule import Rule
 from gradspec.measure.errors import Truth, at_sign_changes, tolerances
-from gradspec.measure.formats import HALF, Array, largest, numbers, ordinals
-from gradspec.measure.points import Sample, as_sample, beside, is_inside, points
 from gradspec.measure.quantities import Quantity
 from gradspec.symbolic.enclose import Program, program
+from gradspec.symbolic.points.formats import HALF, Array, largest, numbers, ordinals
+from gradspec.symbolic.points.strata import Sample, as_sample, beside, is_inside, points
 from gradspec.symbolic.truth import FORMATS, pair, pairs
 
 _ZEROS = 12
@@ -65,7 +65,7 @@ def question(
     truths = {q.key: _truth(q, drawn, dtype) for q in asked}
     keep = _defined(asked, truths, len(drawn))
     drawn = _those(drawn, keep)
-    inputs = frozenset(_floating(rule))
+    inputs = frozenset(rule.real_inputs)
     kept = {
         q.key: _judged(q, truths[q.key].those(keep), drawn, dtype, inputs)
         for q in asked
@@ -97,11 +97,6 @@ def _judged(
     if quantity.order:
         found[at_sign_changes(quantity.forms[0], rows)] = np.nan
     return Truth(truth.high, truth.low, found)
-
-
-def _floating(rule: Rule) -> list[str]:
-    kinds = (Kind.FLOAT, Kind.NOGRAD)
-    return [i.name for i in rule.tensor_inputs if i.kind in kinds]
 
 
 def _defined(
@@ -146,7 +141,7 @@ def _lines(rule: Rule, dtype: str, sample: Sample) -> Iterator[_Line]:
         if len(sample.columns) > 1
         else core[:1]
     )
-    for name in _floating(rule):
+    for name in rule.real_inputs:
         grid = np.unique(sample.columns[name])
         grid = grid[:: max(1, len(grid) // (_GRID * (20 if len(bases) == 1 else 1)))]
         for base in bases:

@@ -22,7 +22,7 @@ from gradspec.source import Source
 from gradspec.syntax import nodes
 
 if TYPE_CHECKING:
-    from gradspec.symbolic.domain import Range
+    from gradspec.symbolic.points.domain import Range
 
 Array: TypeAlias = Any
 Function: TypeAlias = Callable[..., Any]
@@ -162,7 +162,7 @@ def _variable(declared: Rule, over: str | None, inputs: dict[str, Any]) -> Input
     for name in (*inputs, *([over] if over else [])):
         if name not in names:
             raise TypeError(f"{declared.name} has no input {name!r}")
-    real = [v for v in declared.inputs if v.kind in (Kind.FLOAT, Kind.NOGRAD)]
+    real = [v for v in declared.inputs if v.kind.is_real]
     real.sort(key=lambda variable: not variable.takes_gradient)
     for variable in real:
         if variable.name == over or (over is None and variable.name not in inputs):
@@ -240,7 +240,7 @@ _ONES = {Kind.BOOL: True, Kind.INT: 1, Kind.STATIC_INT: 1}
 
 def _domain(declared: Rule, variable: Input, given: dict[str, Any]) -> Range:
     """The interval that the assumptions leave for a variable."""
-    from gradspec.symbolic.domain import Limits
+    from gradspec.symbolic.points.domain import Limits
 
     point = {i.name: i.default for i in declared.inputs if i.default is not None}
     point |= {name: Fraction(float(value)) for name, value in given.items()}

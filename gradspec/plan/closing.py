@@ -106,7 +106,7 @@ class _Closing:
         self.evaluated = walk.evaluated_values(rule)
         self.types = _types(rule, self.constants, orders.known)
         tensors = rule.tensor_inputs
-        floats = [i.name for i in tensors if i.kind in (Kind.FLOAT, Kind.NOGRAD)]
+        floats = [i.name for i in tensors if i.kind.is_real]
         if not floats and rule.has_axes:
             raise NotEmitted("it has no floating input")
         self.like = Name(floats[0] if floats else tensors[0].name)

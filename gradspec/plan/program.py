@@ -51,8 +51,6 @@ from gradspec.plan.sharing import (
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Runtime, Spelling
 
-_FLOATS = (Kind.FLOAT, Kind.NOGRAD)
-
 Slopes: TypeAlias = Mapping[str, tuple[tuple[tuple[str, ...], Expr | None], ...]]
 
 
@@ -163,7 +161,7 @@ class Program(Signature):
     @property
     def floats(self) -> tuple[str, ...]:
         """Floating tensor inputs, those without a gradient too."""
-        return tuple(i.name for i in self.tensor_inputs if i.kind in _FLOATS)
+        return tuple(i.name for i in self.tensor_inputs if i.kind.is_real)
 
     @property
     def arguments(self) -> list[str]:

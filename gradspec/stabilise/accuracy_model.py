@@ -20,8 +20,8 @@ import numpy as np
 from gradspec.ir.expr import Apply, Expr, Select
 from gradspec.ir.walk import expand, nodes
 from gradspec.primitives.lookup import primitive
-from gradspec.stabilise.arithmetic_model import Machine
-from gradspec.stabilise.sampling import Points
+from gradspec.symbolic.arithmetic_model import Machine
+from gradspec.symbolic.points.measured import Points
 from gradspec.symbolic.truth import Condition
 
 GOOD = 4.0
@@ -33,7 +33,7 @@ _NO_NUMBER = 4  # times that a point without a number counts
 @dataclass(frozen=True, slots=True)
 class Score:
     """``bad``: points with an error beyond :data:`GOOD`, ``core`` those of moderate
-    inputs (`sampling.CORE`); ``gaps``: points inside the assumptions at which the
+    inputs (`formats.CORE`); ``gaps``: points inside the assumptions at which the
     function is undefined as written and the candidate is not finite either;
     ``infinities``: points of the core at which an intermediate value is not finite
     (NumPy warns there, and second derivatives may be NaN). ``worst``: the largest

@@ -4,6 +4,7 @@ each of whose values is measured at the first and the last element."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from math import nan
 from typing import Any
@@ -16,7 +17,6 @@ from gradspec.ir.elements import OutOfRange
 from gradspec.ir.expr import Apply, Expr, Reduce
 from gradspec.ir.rule import AccuracyLoss, Complete, Definition, Rule
 from gradspec.ir.walk import children, names, nodes, size
-from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.choice import Choice, Contest
 from gradspec.stabilise.explanation import accuracy_loss
 from gradspec.stabilise.guards import is_at_stake
@@ -24,9 +24,10 @@ from gradspec.stabilise.names import Names, Quantity
 from gradspec.stabilise.overflow import with_vanishing_products
 from gradspec.stabilise.reductions import IndexedProposals
 from gradspec.stabilise.rewriting import Search
-from gradspec.stabilise.sampling import Sample, samples, where_finite
 from gradspec.stabilise.selection import Selection
+from gradspec.symbolic.arithmetic_model import Machine
 from gradspec.symbolic.limit import Effort
+from gradspec.symbolic.points.measured import Sample, samples
 
 _RISKY = ("div", "pow", "rsqrt", "log")  # operations that may be 0 / 0
 _PLAIN = 1e4
@@ -73,7 +74,7 @@ class ArraySelection(Selection):
     @cached_property
     def _finite(self) -> tuple[Sample, ...]:
         """The samples restricted to finite outputs, where gradients are measured."""
-        found = (where_finite(sample, self._rule) for sample in self.samples)
+        found = (_where_finite(sample, self._rule) for sample in self.samples)
         return tuple(sample for sample in found if len(sample.points))
 
     def _places(self, of: Quantity) -> tuple[Sample, ...]:
@@ -166,3 +167,15 @@ def _is_reported(loss: AccuracyLoss) -> bool:
     """True for lost digits of no small value: any softmax loses those of small ones."""
     error = abs(loss.value - loss.true)
     return loss.kind == "saturation" and error > 0.01 * abs(loss.true) > 1e-5
+
+
+def _where_finite(sample: Sample, rule: Rule) -> Sample:
+    """The points at which the outputs of ``rule`` are finite."""
+    written = sample.written_out(rule, sample.evaluated)
+    names = Names(written)
+    machine = Machine(sample.points.columns)
+    finite = np.ones(len(sample.points), dtype=bool)
+    for let in written.forward:
+        if let.name in {output.name for output in written.outputs}:
+            finite &= np.isfinite(machine.run(names.close(let.value)))
+    return replace(sample, points=sample.points.subset(finite))

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from gradspec.derive.scopes import unify
 from gradspec.ir.expr import Apply, Expr, Idx, Reduce, Ref
-from gradspec.ir.rule import Complete, Definition, Kind, Role, Rule
+from gradspec.ir.rule import Complete, Definition, Role, Rule
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import children, names, nodes, with_children
 from gradspec.primitives.lookup import primitive, rows
@@ -38,8 +38,7 @@ def with_comparands(rule: Complete) -> tuple[Complete, tuple[str, ...]]:
     behind = [e.value for e in (*rule.backward_locals, *entries)]
     sides = dict.fromkeys(side for value in behind for side in _comparands(value))
     compared = [*dict.fromkeys(_whole(side, values) for side in sides)]
-    kinds = (Kind.FLOAT, Kind.NOGRAD)
-    floats = frozenset(i.name for i in rule.inputs if i.kind in kinds)
+    floats = frozenset(rule.real_inputs)
     made: list[Definition] = []
     forward: list[Definition] = []
 

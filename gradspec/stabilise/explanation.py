@@ -29,9 +29,9 @@ from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import children, expand, names, nodes, size, transform
 from gradspec.source import Span
 from gradspec.stabilise.accuracy_model import GOOD, Score, Trial
-from gradspec.stabilise.arithmetic_model import Machine, round_to
 from gradspec.stabilise.choice import Candidate, Choice
 from gradspec.stabilise.names import Names
+from gradspec.symbolic.arithmetic_model import Machine, round_to
 from gradspec.symbolic.compare import distinct_texts, point_text, short_number
 from gradspec.symbolic.enclose import program
 from gradspec.symbolic.truth import floats

@@ -32,9 +32,9 @@ from gradspec.ir.walk import children, names, nodes, substitute, with_children
 from gradspec.lower.module import depth
 from gradspec.primitives.lookup import partial as derivative
 from gradspec.primitives.lookup import primitive, rows
-from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.names import Names
-from gradspec.stabilise.sampling import Points, Sample, samples, scalar_sample
+from gradspec.symbolic.arithmetic_model import Machine
+from gradspec.symbolic.points.measured import Points, Sample, samples, scalar_sample
 
 _REACH = 4096.0
 """Larger inputs may overflow in a product, which is not the concern here."""

@@ -26,7 +26,7 @@ from gradspec.ir.expr import (
     Select,
     Size,
 )
-from gradspec.ir.products import conjuncts, product
+from gradspec.ir.products import product
 from gradspec.ir.rule import Complete, Definition, Input, Output, Rule
 from gradspec.ir.walk import (
     children,
@@ -40,6 +40,7 @@ from gradspec.ir.walk import (
     with_children,
 )
 from gradspec.primitives.table_operators import STOP
+from gradspec.symbolic.points.domain import Signs
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,23 +92,6 @@ class Names:
         if name not in self._closed:
             self._closed[name] = self.close(self._values[name])
         return self._closed[name]
-
-
-Signs = Mapping[str, bool]
-"""Names that are never negative; True for those above 0."""
-
-
-def signs(rule: Rule) -> Signs:
-    """The signs that a rule assumes."""
-    found: dict[str, bool] = {}
-    for part in (p for assume in rule.assumes for p in conjuncts(assume.condition)):
-        match part:
-            case (
-                Apply(op="gt" | "ge" as op, args=(Ref() as of, Const(value=least)))
-                | Apply(op="lt" | "le" as op, args=(Const(value=least), Ref() as of))
-            ) if least >= 0 and len(of.indices) == len(of.free):
-                found[of.name] = least > 0 or op in ("gt", "lt")
-    return found
 
 
 def signed(expr: Expr, signs: Signs) -> Expr:

@@ -31,10 +31,10 @@ from gradspec.ir.tidy import fold
 from gradspec.ir.walk import children, names
 from gradspec.primitives.table_operators import VANISHING
 from gradspec.stabilise.accuracy_model import Trial
-from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.choice import Candidate
 from gradspec.stabilise.names import divisors, is_positive, signed
 from gradspec.stabilise.rewriting import replace_in
+from gradspec.symbolic.arithmetic_model import Machine
 
 NORM = "hypot"  # of two numbers
 

@@ -51,13 +51,13 @@ from gradspec.stabilise.names import (
     is_positive,
     is_same,
     place,
-    signs,
     use_names,
     weight,
 )
 from gradspec.stabilise.rewriting import Search
 from gradspec.stabilise.tips import norm, with_tips
 from gradspec.symbolic.gather import factored_fraction
+from gradspec.symbolic.points.domain import signs
 
 # --- sums of exponentials -------------------------------------------------------------
 # An expression is *of degree one* in its exponentials if they all scale with it:

@@ -29,15 +29,15 @@ from gradspec.stabilise.explanation import accuracy_loss
 from gradspec.stabilise.names import Quantity, rederive, weight, with_stops
 from gradspec.stabilise.overflow import with_ordered_products, with_vanishing_products
 from gradspec.stabilise.rewriting import Search
-from gradspec.stabilise.sampling import (
+from gradspec.stabilise.selection import Selection
+from gradspec.stabilise.series import with_series
+from gradspec.symbolic.limit import Effort
+from gradspec.symbolic.points.measured import (
     Points,
     Sample,
     coincident_samples,
     scalar_samples,
 )
-from gradspec.stabilise.selection import Selection
-from gradspec.stabilise.series import with_series
-from gradspec.symbolic.limit import Effort
 
 _FEW = 2
 """Bad points far out that do not justify doubling the bytes of every call, or a series."""

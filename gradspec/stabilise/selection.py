@@ -13,13 +13,13 @@ from gradspec.ir.expr import Expr, Idx, Ref, show
 from gradspec.ir.rule import AccuracyLoss, Complete, Definition, Rewrite, Rule
 from gradspec.ir.walk import size
 from gradspec.stabilise.accuracy_model import Trial, is_real
-from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.choice import Choice, Contest, Proposals
 from gradspec.stabilise.explanation import reason
 from gradspec.stabilise.names import Names, Quantity, Scope, inline_lets, place
 from gradspec.stabilise.reductions import IndexedProposals, with_norms
-from gradspec.stabilise.sampling import Points, Sample
+from gradspec.symbolic.arithmetic_model import Machine
 from gradspec.symbolic.limit import Effort
+from gradspec.symbolic.points.measured import Points, Sample
 
 _ROUNDS = 3
 _LEAST = 3  # nodes of a formula that may lose anything

@@ -16,13 +16,11 @@ from gradspec.derive.recurrence import cut_open
 from gradspec.ir.recurrence import states
 from gradspec.ir.rule import Chosen, Complete, Judged
 from gradspec.ir.tidy import tidy
-from gradspec.stabilise import sampling
 from gradspec.stabilise.arrays import ArraySelection
 from gradspec.stabilise.comparisons import with_comparands, without_names
 from gradspec.stabilise.guards import with_guards
 from gradspec.stabilise.names import (
     map_values,
-    signs,
     without_calls,
     without_dead_locals,
 )
@@ -30,6 +28,8 @@ from gradspec.stabilise.recurrence import sew
 from gradspec.stabilise.scalars import ScalarSelection
 from gradspec.stabilise.tips import with_tips
 from gradspec.symbolic.limit import Effort
+from gradspec.symbolic.points.domain import signs
+from gradspec.symbolic.points.measured import points
 
 
 def stabilise(judged: Judged, effort: Effort | None = None) -> Chosen:
@@ -87,7 +87,7 @@ def as_written(judged: Judged) -> Chosen:
 
 def _unchanged(judged: Judged) -> Chosen:
     rule = map_values(without_calls(judged.rule), tidy)
-    sample = None if rule.has_axes else sampling.points(rule)
+    sample = None if rule.has_axes else points(rule)
     safe = rule if sample is not None and not len(sample) else with_guards(rule, sample)
     return Chosen(judged, safe, as_written=True)
 

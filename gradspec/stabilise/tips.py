@@ -35,13 +35,13 @@ from gradspec.ir.walk import children, names, nodes, with_children
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.names import (
     Scope,
-    Signs,
     divisors,
     inline_lets,
     is_positive,
     signed,
 )
 from gradspec.stabilise.overflow import NORM
+from gradspec.symbolic.points.domain import Signs
 
 _HALF = const(Fraction(1, 2))
 _NO_FACTORS = Product()

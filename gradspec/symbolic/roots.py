@@ -25,7 +25,6 @@ from gradspec.ir.walk import names
 from gradspec.primitives.balls import truth
 from gradspec.primitives.lookup import formula, primitive
 from gradspec.symbolic.breaks import Surface, solutions
-from gradspec.symbolic.domain import fractions
 from gradspec.symbolic.enclose import (
     UNDEFINED,
     Program,
@@ -35,6 +34,7 @@ from gradspec.symbolic.enclose import (
     program,
     to_ball,
 )
+from gradspec.symbolic.points.domain import fractions
 
 SIMPLE = fractions("0 1 -1 2 -2 1/2 -1/2 3 -3 4 -4")
 LATTICE = fractions("0 1 -1")

@@ -18,8 +18,8 @@ from typing import Any
 
 from flint import arb, ctx
 
-from gradspec.symbolic.domain import Range
 from gradspec.symbolic.enclose import Program, is_defined
+from gradspec.symbolic.points.domain import Range
 
 TESTS = 1200
 """Intervals that are looked at along one line."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradspec.measure.formats import (
+from gradspec.symbolic.points.formats import (
     every,
     largest,
     least_normal,

@@ -17,11 +17,11 @@ from gradspec.measure.errors import (
     units,
     worse,
 )
-from gradspec.measure.formats import largest
 from gradspec.primitives.lookup import formula
 from gradspec.stabilise import sampling
 from gradspec.stabilise.accuracy_model import GOOD, Trial
-from gradspec.stabilise.arithmetic_model import Machine
+from gradspec.symbolic.arithmetic_model import Machine
+from gradspec.symbolic.points.formats import largest
 from gradspec.symbolic.truth import FORMATS, pairs
 from tests.derive.rules import completed
 

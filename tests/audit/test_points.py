@@ -7,10 +7,10 @@ import numpy as np
 from gradspec.derive.complete import complete
 from gradspec.driver.load import load
 from gradspec.ir.rule import Rule
-from gradspec.measure.points import CORE
 from gradspec.measure.quantities import quantities
 from gradspec.measure.truths import Question, question
 from gradspec.source import Source
+from gradspec.symbolic.points.strata import CORE
 
 
 def _rule(text: str) -> Rule:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gradspec.symbolic.domain import Constraints, constraints_of, generic
+from gradspec.symbolic.points.domain import Constraints, constraints_of, generic
 from tests.checks.written import written
 
 WRONG = {

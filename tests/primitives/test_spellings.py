@@ -20,9 +20,9 @@ from gradspec.driver.cache import import_module
 from gradspec.ir.expr import Apply, Ref
 from gradspec.ir.rule import Rule
 from gradspec.measure.errors import Truth, errors
-from gradspec.measure.formats import units
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Infix, Prefix, Primitive, Runtime, Template
+from gradspec.symbolic.points.formats import units
 from gradspec.targets.emitting import emit
 from tests.calling import PACKAGES, by_target, called, value
 from tests.primitives.primitive_truth import (

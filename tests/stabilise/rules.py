@@ -7,8 +7,8 @@ import pytest
 
 from gradspec.ir.expr import Expr, show
 from gradspec.ir.rule import Chosen, Judged, Rule
-from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.stabilise import stabilise
+from gradspec.symbolic.arithmetic_model import Machine
 from gradspec.symbolic.truth import nearest
 from tests.derive.rules import completed
 

@@ -9,8 +9,8 @@ import pytest
 
 from gradspec.primitives.lookup import formula
 from gradspec.stabilise.accuracy_model import GOOD, Trial
-from gradspec.stabilise.arithmetic_model import Machine
-from gradspec.stabilise.sampling import as_points
+from gradspec.symbolic.arithmetic_model import Machine
+from gradspec.symbolic.points.measured import as_points
 from gradspec.symbolic.truth import Condition, units
 from tests.derive.rules import completed
 from tests.stabilise.rules import unary

@@ -10,8 +10,8 @@ import pytest
 import gradspec
 from gradspec.ir.rule import Judged
 from gradspec.ir.walk import closed_outputs
-from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.stabilise import as_written, stabilise
+from gradspec.symbolic.arithmetic_model import Machine
 from tests.derive.rules import completed
 from tests.stabilise.rules import stable, texts, unary
 

@@ -13,9 +13,9 @@ import pytest
 from gradspec.ir.rule import Judged
 from gradspec.ir.walk import closed_cotangents, closed_outputs
 from gradspec.stabilise.accuracy_model import Trial
-from gradspec.stabilise.arithmetic_model import Machine
-from gradspec.stabilise.sampling import points
 from gradspec.stabilise.stabilise import stabilise
+from gradspec.symbolic.arithmetic_model import Machine
+from gradspec.symbolic.points.measured import points
 from tests.derive.rules import completed
 from tests.stabilise.rules import stable, texts, unary
 

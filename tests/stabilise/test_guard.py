@@ -7,7 +7,7 @@ import pytest
 
 from gradspec.ir.expr import Ref
 from gradspec.ir.walk import closed_cotangents, closed_outputs
-from gradspec.stabilise.arithmetic_model import Machine
+from gradspec.symbolic.arithmetic_model import Machine
 from tests.derive.rules import of
 from tests.stabilise.rules import stable, texts, unary
 

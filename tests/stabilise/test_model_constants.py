@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gradspec.ir.expr import Apply, Const, Ref
-from gradspec.stabilise.arithmetic_model import Machine
+from gradspec.symbolic.arithmetic_model import Machine
 
 
 @pytest.mark.parametrize(

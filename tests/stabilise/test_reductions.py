@@ -12,9 +12,9 @@ from gradspec.ir.elements import EVALUATED
 from gradspec.ir.rule import Judged, Rule
 from gradspec.ir.unroll import unroll
 from gradspec.primitives.lookup import primitive
-from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.names import Names
 from gradspec.stabilise.stabilise import stabilise
+from gradspec.symbolic.arithmetic_model import Machine
 from tests.ir.well_formed import verify
 from tests.stabilise.rules import stable, texts
 

@@ -10,9 +10,9 @@ import pytest
 
 from gradspec.checks.check import check
 from gradspec.ir.walk import closed_cotangents, closed_outputs
-from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.explanation import loss_warnings
 from gradspec.stabilise.stabilise import stabilise
+from gradspec.symbolic.arithmetic_model import Machine
 from tests.checks.written import compiled, written
 from tests.stabilise.rules import stable
 from tests.stabilise.test_reductions import values

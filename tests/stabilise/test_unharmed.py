@@ -12,11 +12,11 @@ import pytest
 from gradspec.ir.expr import show
 from gradspec.ir.rule import Chosen, Judged, Rule
 from gradspec.ir.walk import closed_cotangents, closed_outputs
-from gradspec.measure.points import points as audited
 from gradspec.stabilise.accuracy_model import Trial
-from gradspec.stabilise.arithmetic_model import Machine
-from gradspec.stabilise.sampling import Points, as_points, points
 from gradspec.stabilise.stabilise import stabilise
+from gradspec.symbolic.arithmetic_model import Machine
+from gradspec.symbolic.points.measured import Points, as_points, points
+from gradspec.symbolic.points.strata import points as audited
 from tests.derive.rules import completed
 
 STABLE = {

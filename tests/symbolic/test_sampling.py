@@ -9,7 +9,7 @@ import pytest
 
 from gradspec.symbolic import sampling
 from gradspec.symbolic.enclose import enclose
-from gradspec.symbolic.sampling import sample, survey
+from gradspec.symbolic.points.simple import sample, survey
 from tests.checks.written import written
 
 RULES = {

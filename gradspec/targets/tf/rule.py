@@ -216,8 +216,6 @@ self kwargs shape training mask tf super tuple isinstance int
 _SHAPE = "tuple[int | None, ...]"
 """The type by which Keras passes a shape."""
 
-_FLOATS = (Kind.FLOAT, Kind.NOGRAD)
-
 
 def _registration(page: Page) -> str:
     """The decorator by which Keras finds a layer or function in a saved model."""
@@ -324,7 +322,7 @@ def _output_shapes(layer: Layer, page: Page) -> Lines:
     boolean result has no such method: Keras traces `call` and finds the type, too.
     """
     outputs = layer.program.outputs
-    if any(output.kind not in _FLOATS for output in outputs):
+    if any(not output.kind.is_real for output in outputs):
         return []
     told = ", ".join(f"{name}: {_SHAPE}" for name in _shapes(layer).values())
     found = [_shape(layer, output, page) for output in outputs]

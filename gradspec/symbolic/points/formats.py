@@ -1,9 +1,10 @@
 """The numbers of floating-point formats, as arrays of float64: one kind of array serves for
-all four.
+all four. Numbers drawn by their exponents, and those of moderate size.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -99,3 +100,25 @@ def units(value: Array, dtype: str) -> Array:
         size = np.ldexp(1.0, np.maximum(top - form.bits, form.least))
     is_number = np.isfinite(value) & (value != 0)
     return np.where(is_number, size, 2.0**form.least)
+
+
+CORE = (2.0**-12, 128.0)
+"""Magnitudes of moderate inputs (0 is moderate too)."""
+
+
+def are_moderate(columns: Iterable[Array], count: int) -> Array:
+    """The rows, of so many, in which every number is of the core."""
+    found = np.ones(count, dtype=bool)
+    for column in columns:
+        size = np.abs(column)
+        found &= (size >= CORE[0]) & (size <= CORE[1]) | (size == 0)
+    return found
+
+
+def by_exponent(
+    random: np.random.Generator, count: int, span: tuple[int, int]
+) -> Array:
+    """So many numbers of either sign, whose exponents in a span are equally likely."""
+    exponent = random.integers(span[0], span[1], count)
+    sign = random.choice([-1.0, 1.0], count)
+    return sign * np.ldexp(1.0 + random.random(count), exponent)

@@ -1,6 +1,6 @@
 """Points inside the domain of a rule: ranges of variables, constraints, generic points.
 
-Simple points and float32 numbers (`symbolic.sampling`) refute in a way that is read at
+Simple points and float32 numbers (`symbolic.points.simple`) refute in a way that is read at
 a glance, but a narrow or curved domain has few of them, and what they have in common
 may hide an error. So what agrees has to agree at generic points too: drawn inside the
 assumptions, no simple numbers, as many bits as it takes.
@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from flint import arb, arb_mat, ctx
 
-from gradspec.ir.expr import Apply, Expr, Ref, apply
+from gradspec.ir.expr import Apply, Const, Expr, Ref, apply
 from gradspec.ir.products import conjuncts
 from gradspec.ir.rule import UNBOUNDED, Input, Kind, Rule
 from gradspec.ir.walk import memo, names
@@ -111,6 +111,23 @@ class Range:
 
 def _beyond(value: Fraction, end: Fraction, inside: bool) -> bool:
     return value > end or (inside and value == end)
+
+
+Signs = Mapping[str, bool]
+"""Names that are never negative; True for those above 0."""
+
+
+def signs(rule: Rule) -> Signs:
+    """The signs that a rule assumes."""
+    found: dict[str, bool] = {}
+    for part in (p for assume in rule.assumes for p in conjuncts(assume.condition)):
+        match part:
+            case (
+                Apply(op="gt" | "ge" as op, args=(Ref() as of, Const(value=least)))
+                | Apply(op="lt" | "le" as op, args=(Const(value=least), Ref() as of))
+            ) if least >= 0 and len(of.indices) == len(of.free):
+                found[of.name] = least > 0 or op in ("gt", "lt")
+    return found
 
 
 # --- points brought inside assumptions -----------------------------------------------
@@ -332,8 +349,6 @@ _WIDTH = 200
 EDGE = 2048
 """Bits of difference above which two points are not one point found twice."""
 
-_REAL = (Kind.FLOAT, Kind.NOGRAD)
-
 
 def drawing(*seeds: int) -> Callable[[int], int]:
     """Whole numbers below a limit; a small generator, so that nothing depends on the
@@ -400,7 +415,7 @@ def constraints_of(
     rule: Rule, conditions: tuple[Expr, ...], fixed: frozenset[str] = frozenset()
 ) -> Constraints:
     """The assumptions of a rule without axes; ``fixed`` inputs stay where they are."""
-    tensors = frozenset(i.name for i in rule.inputs if i.kind in _REAL)
+    tensors = frozenset(rule.real_inputs)
     statics = frozenset(i.name for i in rule.inputs if i.kind is Kind.STATIC)
     return constraints(conditions, tensors - fixed, statics - fixed)
 

@@ -33,15 +33,13 @@ from gradspec.ir.rule import UNBOUNDED, Kind, Rule
 from gradspec.ir.unroll import axis_names, count, expansion, index_inputs, unroll_by
 from gradspec.ir.walk import closed_cotangents, closed_outputs, expand, nodes
 from gradspec.primitives.lookup import primitive
-from gradspec.stabilise.arithmetic_model import Machine
-from gradspec.stabilise.names import Names, Signs, signs
+from gradspec.symbolic.arithmetic_model import Machine
 from gradspec.symbolic.breaks import surfaces
 from gradspec.symbolic.coincidence import coincidences
 from gradspec.symbolic.enclose import is_defined, program
-from gradspec.symbolic.sampling import survey, usual_count
-
-CORE = (2.0**-12, 128.0)
-"""Magnitudes of moderate inputs (0 is moderate too)."""
+from gradspec.symbolic.points.domain import Signs, signs
+from gradspec.symbolic.points.formats import are_moderate, by_exponent
+from gradspec.symbolic.points.simple import survey, usual_count
 
 _BITS = (64, 512, 4096)
 """Precisions at which a value is looked for: expm1(x) / x at 1e-30 takes 100 bits where
@@ -165,7 +163,7 @@ def points(rule: Rule, grid: Grid = SINGLE) -> Points:
         random = Random(20)
         rows += _sound(rule, list(_ladder(rule, like, grid)), grid)
         rows += _draw_points(rule, random, like, grid)
-        if len(_floating(rule)) > 1:
+        if len(rule.real_inputs) > 1:
             rows += _sound(rule, list(_extreme(rule, random, like, grid)), grid)
             if grid is not ELEMENTS:
                 rows += _sound(rule, list(_ends(rule, like, grid)), grid)
@@ -185,22 +183,15 @@ def as_points(
         for place, name in enumerate(upstream):
             row[name] = 1.0 if number % len(upstream) == place else 0.0
     columns = _columns(rule, rows, work)
-    core = np.ones(len(rows), dtype=bool)
-    largest = np.zeros(len(rows), dtype=work)
-    for name in _floating(rule) if rows else ():
-        size = np.abs(columns[name])
-        largest = np.maximum(largest, size)
-        core &= (size >= CORE[0]) & (size <= CORE[1]) | (size == 0)
+    reals = [columns[name] for name in rule.real_inputs if rows]
+    core = are_moderate(reals, len(rows))
+    largest = np.max([np.zeros(len(rows), dtype=work), *map(np.abs, reals)], axis=0)
     defined = np.arange(len(rows)) >= gaps
-    floating = frozenset(_floating(rule)) - _tied(rule)
+    floating = frozenset(rule.real_inputs) - _tied(rule)
     every = frozenset(output.cotangent for output in rule.outputs)
     close = np.arange(len(rows)) >= len(rows) - alike
     found = core, largest, defined, close, floating, every, signs(rule)
     return Points(columns, tuple(rows), *found)
-
-
-def _floating(rule: Rule) -> list[str]:
-    return [v.name for v in rule.inputs if v.kind in (Kind.FLOAT, Kind.NOGRAD)]
 
 
 def _tied(rule: Rule) -> frozenset[str]:
@@ -281,7 +272,7 @@ def _ladder(
     """Plain magnitudes for one input after the other: a fault is then reported at ``x =
     100`` rather than at some odd number.
     """
-    floats = _floating(rule)
+    floats = rule.real_inputs
     for size in grid.rungs[: grid.ladder // max(1, 2 * len(floats))]:
         for position, name in enumerate(floats):
             for turn, sign in enumerate((1.0, -1.0)):
@@ -310,7 +301,7 @@ def _draw(
     """Statics and conditions as sampled, floating inputs by their bits."""
     row = dict(like[random.randrange(len(like))])
     drawn: list[str] = []
-    for name in _floating(rule):
+    for name in rule.real_inputs:
         number = _number(random, grid)
         if drawn and random.randrange(4) == 0:
             number = _number_beside(row[random.choice(drawn)], random, grid)
@@ -352,7 +343,7 @@ def _extreme(
 ) -> Iterator[dict[str, float]]:
     """Several inputs of any exponent of the format, each its own; one in four has an
     input where an exponential leaves the range."""
-    floats = _floating(rule)
+    floats = rule.real_inputs
     for number in range(2 * grid.extreme):
         row = dict(like[number % len(like)])
         reach = grid.exponents[1] if number % 2 else _WIDEST
@@ -371,7 +362,7 @@ def _ends(
 ) -> Iterator[dict[str, float]]:
     """An input at 0 beside one far out: there a product may be 0 times infinity."""
     far = float(grid.work(max(grid.rungs)))
-    for zero, large in permutations(_floating(rule)[:_PAIRED], 2):
+    for zero, large in permutations(rule.real_inputs[:_PAIRED], 2):
         for size in (far, -far):
             yield like[0] | {zero: 0.0, large: size}
 
@@ -392,10 +383,8 @@ def _hardest(rule: Rule, like: list[dict[str, float]]) -> Iterator[dict[str, flo
     random = np.random.Generator(np.random.PCG64(22))
     columns = {n: np.array([row[n] for row in like]) for n in like[0]}
     columns = {n: random.choice(column, _MANY) for n, column in columns.items()}
-    for name in _floating(rule):
-        exponents = random.integers(-12, 7, _MANY)
-        signs = random.choice([-1.0, 1.0], _MANY)
-        columns[name] = signs * np.ldexp(1.0 + random.random(_MANY), exponents)
+    for name in rule.real_inputs:
+        columns[name] = by_exponent(random, _MANY, (-12, 7))
     for output in rule.outputs:
         columns[output.cotangent] = np.ones(_MANY)
     bools = {variable.name for variable in rule.inputs if variable.kind is Kind.BOOL}
@@ -488,7 +477,7 @@ def scalar_samples(rule: Rule) -> tuple[Sample, ...]:
 def coincident_samples(rule: Rule) -> Iterator[Sample]:
     """An elementwise rule beside points at which inputs coincide, in both formats: half
     of the digits of differences are left there."""
-    names = tuple(_floating(rule))
+    names = tuple(rule.real_inputs)
     met = [s for form in closed_outputs(rule).values() for s in surfaces(expand(form))]
     bases = survey(rule, usual_count(rule)).points[:1] if len(names) > 1 else ()
     every = [one for base in bases for one in coincidences(base, names, met)]
@@ -565,7 +554,7 @@ def _pattern_points(
     """
     groups: dict[str, list[str]] = {}
     for variable in rule.inputs:
-        if variable.kind in (Kind.FLOAT, Kind.NOGRAD) and "[" in variable.name:
+        if variable.kind.is_real and "[" in variable.name:
             groups.setdefault(variable.name.split("[")[0], []).append(variable.name)
     every = [name for names in groups.values() for name in names]
     for names in (*groups.values(), *((every,) if len(groups) > 1 else ())):
@@ -588,15 +577,3 @@ def _patterns(length: int) -> Iterator[list[float]]:
     for scale in _SCALES:
         parts = [scale * _PARTS[k % len(_PARTS)] for k in range(length)]
         yield [float(np.float32(value)) for value in parts]
-
-
-def where_finite(sample: Sample, rule: Rule) -> Sample:
-    """The points at which the outputs of ``rule`` are finite."""
-    written = sample.written_out(rule, sample.evaluated)
-    names = Names(written)
-    machine = Machine(sample.points.columns)
-    finite = np.ones(len(sample.points), dtype=bool)
-    for let in written.forward:
-        if let.name in {output.name for output in written.outputs}:
-            finite &= np.isfinite(machine.run(names.close(let.value)))
-    return replace(sample, points=sample.points.subset(finite))

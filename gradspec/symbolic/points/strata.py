@@ -16,10 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from gradspec.ir.rule import Kind, Rule
-from gradspec.measure.formats import (
+from gradspec.ir.rule import Rule
+from gradspec.symbolic.enclose import program
+from gradspec.symbolic.points.formats import (
     HALF,
     Array,
+    are_moderate,
+    by_exponent,
     every,
     exponents,
     largest,
@@ -28,10 +31,8 @@ from gradspec.measure.formats import (
     ordinals,
     rounded,
 )
-from gradspec.symbolic.enclose import program
-from gradspec.symbolic.sampling import sample
+from gradspec.symbolic.points.simple import sample
 
-CORE = (2.0**-12, 128.0)
 _CORE_EXPONENTS = (-12, 7)
 _SIMPLE = 80
 _ROUNDS = 24
@@ -79,12 +80,8 @@ def as_sample(
     rule: Rule, columns: Mapping[str, Array], statics: Mapping[str, Fraction]
 ) -> Sample:
     """Columns with their core: every float is 0 or of a moderate size."""
-    count = len(next(iter(columns.values())))
-    core = np.ones(count, dtype=bool)
-    for variable in rule.tensor_inputs:
-        if variable.kind in (Kind.FLOAT, Kind.NOGRAD):
-            size = np.abs(columns[variable.name])
-            core &= (size >= CORE[0]) & (size <= CORE[1]) | (size == 0)
+    reals = (columns[name] for name in rule.real_inputs)
+    core = are_moderate(reals, len(next(iter(columns.values()))))
     return Sample(columns, statics, core)
 
 
@@ -128,9 +125,7 @@ class _Draw:
         self._rule, self._statics = rule, statics
         self._random = np.random.Generator(np.random.PCG64(20260101))
         self._holds = is_inside(rule, statics)
-        self.floats = [
-            i.name for i in rule.tensor_inputs if i.kind in (Kind.FLOAT, Kind.NOGRAD)
-        ]
+        self.floats = rule.real_inputs
         known = sample(rule, simple)
         self._known = {
             i.name: rounded([float(p[i.name]) for p in known] or [1.0], dtype)
@@ -183,15 +178,10 @@ class _Draw:
     def _column(self, count: int, span: tuple[int, int], known: Array) -> Array:
         """Numbers, seven in eight by exponent, the others near constants of the
         rule."""
-        bits = self._by_exponent(count, span)
+        bits = by_exponent(self._random, count, span)
         places = self._random.choice(np.append(known, [1.0, -1.0, 2.0]), count)
-        near = places * (1.0 + self._by_exponent(count, (-24, -1)))
+        near = places * (1.0 + by_exponent(self._random, count, (-24, -1)))
         return np.where(self._random.random(count) < 0.125, near, bits)
-
-    def _by_exponent(self, count: int, span: tuple[int, int]) -> Array:
-        exponent = self._random.integers(span[0], span[1], count)
-        sign = self._random.choice([-1.0, 1.0], count)
-        return sign * np.ldexp(1.0 + self._random.random(count), exponent)
 
     def _relate(self, columns: dict[str, Array], count: int) -> None:
         """Relate a third of the rows: one input near another one, or near its
@@ -200,7 +190,7 @@ class _Draw:
         one, other = self._random.permuted(np.tile(self.floats, (count, 1)), axis=1).T[
             :2
         ]
-        slack = 1.0 + self._by_exponent(count, (-26, -1))
+        slack = 1.0 + by_exponent(self._random, count, (-26, -1))
         for name in self.floats:
             for source in self.floats:
                 mine = (one == name) & (other == source)

@@ -4,7 +4,7 @@ Simple points first (a refutation is then read at a glance), then both sides of 
 threshold in the rule and the threshold itself, then magnitudes from 2**-20 to 2**20.
 All satisfy the rule's assumptions and are exact in float32 (a static's default stays
 the exact number written). Where that leaves too few, generic points follow, which have
-as many bits as it takes (`symbolic.domain`). Statics keep to the sign and the side of 1
+as many bits as it takes (`symbolic.points.domain`). Statics keep to the sign and the side of 1
 of their default: what holds of a rule for a slope of 0.01 need not hold for one of 2 or
 -1, and is not what its author says without an assumption. But the values that a
 conditional tells apart (`… if mode == 2 else …`) are all meant.
@@ -21,8 +21,15 @@ from gradspec.ir.expr import Expr
 from gradspec.ir.rule import UNBOUNDED, Input, Kind, Rule
 from gradspec.ir.walk import inline, memo
 from gradspec.symbolic.breaks import Bound, cases, thresholds
-from gradspec.symbolic.domain import Limits, Range, drawing, float32, fractions, generic
 from gradspec.symbolic.enclose import enclose, is_defined, program
+from gradspec.symbolic.points.domain import (
+    Limits,
+    Range,
+    drawing,
+    float32,
+    fractions,
+    generic,
+)
 
 Values = dict[str, Fraction]
 
@@ -327,7 +334,7 @@ def _static_int(default: Fraction | None) -> tuple[Fraction, ...]:
 
 def _stratum_value(variable: Input, room: Range, turn: _Turn) -> Fraction | None:
     """A magnitude, then a few bits: wide enough to reach every regime of a rule."""
-    if variable.kind not in (Kind.FLOAT, Kind.NOGRAD):
+    if not variable.kind.is_real:
         return _simple(variable, room, turn)
     draw = turn.random()
     exponent = draw(9) - 5 if draw(4) else draw(41) - 20

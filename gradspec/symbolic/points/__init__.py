@@ -1,0 +1,1 @@
+"""Points of a rule's domain: the one place that draws them."""
