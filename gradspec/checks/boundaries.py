@@ -21,10 +21,10 @@ from gradspec.ir.expr import ONE, ZERO, Const, Expr, Select
 from gradspec.ir.rule import Definition, Hole, Input
 from gradspec.ir.walk import follows_surrogate, names, substitute
 from gradspec.source import Span
-from gradspec.symbolic.breaks import Origin
+from gradspec.symbolic.borders.limits import Limit, Trend, at, is_between, same
+from gradspec.symbolic.borders.roots import exactly
+from gradspec.symbolic.borders.surfaces import Origin
 from gradspec.symbolic.compare import decimal, distinct_texts, point_text
-from gradspec.symbolic.neighbours import Limit, Trend, at, is_between, same
-from gradspec.symbolic.roots import exactly
 
 
 class Finding(Enum):

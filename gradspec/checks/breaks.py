@@ -1,7 +1,7 @@
 """Behaviour of a rule at points where its formulas may break; input to
 :mod:`boundaries`.
 
-A break is a surface of its expressions (`symbolic/breaks.py`), cut along one input.
+A break is a surface of its expressions (`symbolic/borders/`), cut along one input.
 At each of them: the outputs and their slopes from both sides, what the forward and the
 gradient as written give at it, and what kind of break that makes.
 """
@@ -9,7 +9,7 @@ gradient as written give at it, and what kind of break that makes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
@@ -17,24 +17,19 @@ from itertools import islice, product
 
 from gradspec.checks.instances import Instance, Point, stem
 from gradspec.ir.expr import ONE, ZERO, Const, Expr, Ref
-from gradspec.ir.products import conjuncts
 from gradspec.ir.rule import Output
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import memo, names, nodes, size, substitute
-from gradspec.symbolic.breaks import Origin, Surface, bounds, surfaces
-from gradspec.symbolic.coincidence import coincidences
-from gradspec.symbolic.compare import point_text
-from gradspec.symbolic.enclose import program
-from gradspec.symbolic.neighbours import OUTSIDE, Limit, Trend, approach, at, same
-from gradspec.symbolic.roots import (
-    Root,
-    exactly,
-    is_in,
-    is_root,
-    is_solvable,
-    isolate,
-    solve,
+from gradspec.symbolic.borders.limits import OUTSIDE, Limit, Trend, approach, at, same
+from gradspec.symbolic.borders.places import (
+    Place,
+    coincident_places,
+    ends_of,
+    places_along,
 )
+from gradspec.symbolic.borders.roots import exactly
+from gradspec.symbolic.borders.surfaces import Surface, surfaces
+from gradspec.symbolic.enclose import program
 
 
 class Kind(Enum):
@@ -62,25 +57,6 @@ class Effort:
 
 QUICK = Effort(2, 12_000)
 _OTHER = re.compile(r"\[.*[1-9]")
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A value of one input where surfaces are met, the other inputs as in ``point``;
-    or where they have such values that ``is_coincidence``.
-    """
-
-    input: str
-    root: Root
-    point: Point
-    surfaces: tuple[Surface, ...]
-    is_coincidence: bool = False
-
-    @property
-    def where(self) -> str:
-        """``x = threshold``; one surface of several."""
-        more = ", …" if self.root.more else ""
-        return f"{self.input} = {self.root.text}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +143,7 @@ def typical_breaks(instance: Instance, effort: Effort = QUICK) -> Iterator[Break
 
 
 def _cuts(instance: Instance, name: str) -> Iterator[Cut]:
-    paths, ends = instance.backward_path(), tuple(_ends(instance))
+    paths, ends = instance.backward_path(), tuple(ends_of(instance.assumed))
     stated = instance.stated.get(name)
     is_written = name in instance.rule.declared or name in instance.rule.overrides
     written = (stated,) if is_written and stated is not None else ()
@@ -181,19 +157,11 @@ def _cuts(instance: Instance, name: str) -> Iterator[Cut]:
         if name in names(path):
             done.add(stem(output.name))
         found = {s: None for root in roots for s in surfaces(root)}
-        met = tuple(s for s in (*found, *ends) if is_in(name, s))
+        met = tuple(s for s in (*found, *ends) if name in s.names)
         if met and not output.takes_gradient:
             yield Cut(output, forward, None, None, met)
         elif met:
             yield Cut(output, forward, instance.derived.get(name), stated, met)
-
-
-def _ends(instance: Instance) -> Iterator[Surface]:
-    for condition in instance.assumed:
-        for part in conjuncts(condition):
-            for bound in bounds(part):
-                if bound.op != "eq":
-                    yield Surface(Ref(bound.variable), bound.value, Origin.END)
 
 
 @memo(128)
@@ -208,55 +176,9 @@ def _places(
 ) -> Iterator[Place]:
     known = {s: None for cut in cuts for s in cut.surfaces}
     inputs = {i.name for i in instance.rule.inputs}
-    met = tuple(s for s in known if _names(s) <= inputs)
-    if not met:
-        return
-    for base in _bases(instance, name, met, effort):
-        all_roots: list[tuple[Root, Surface]] = []
-        for number, surface in enumerate(met):
-            roots = solve(surface, name, base)
-            if number < effort.search and not is_solvable(surface, name):
-                exact = {root.value for root in roots}
-                more = isolate(surface, name, base)
-                roots = (*roots, *(r for r in more if r.value not in exact))
-            all_roots += ((root, surface) for root in roots)
-        found: dict[Fraction, list[tuple[Root, Surface]]] = {}
-        for root, surface in sorted(all_roots, key=lambda pair: not pair[0].exact):
-            found.setdefault(_known_root(found, root), []).append((root, surface))
-        for value, met_here in sorted(found.items(), key=lambda pair: pair[0]):
-            root = min((root for root, _ in met_here), key=_plainness)
-            point = {**base, name: value}
-            on = tuple(s for r, s in met_here if _is_met(s, point, root))
-            if on:
-                yield Place(name, root, point, on)
-
-
-_HAIR = Fraction(1, 2**300)
-
-
-def _known_root(found: Iterable[Fraction], root: Root) -> Fraction:
-    """The known exact root that an isolated one approximates, else its own value."""
-    if root.exact:
-        return root.value
-    near = (value for value in found if abs(value - root.value) < _HAIR)
-    return next(near, root.value)
-
-
-def _plainness(root: Root) -> tuple[bool, bool, int]:
-    """A sort key: names before numbers, and short expressions before long ones."""
-    has_name = any(letter.isalpha() for letter in root.text)
-    return not root.exact, not has_name, len(root.text)
-
-
-def _is_met(surface: Surface, point: Point, root: Root) -> bool:
-    """True if the complete condition of a kink holds at this root."""
-    if surface.only is None or not root.exact:
-        return True
-    return exactly(surface.only, point) is True
-
-
-def _names(surface: Surface) -> frozenset[str]:
-    return names(surface.left) | names(surface.right)
+    met = tuple(s for s in known if s.names <= inputs)
+    for base in _bases(instance, name, met, effort) if met else ():
+        yield from places_along(name, met, base, effort.search)
 
 
 def _bases(
@@ -276,13 +198,10 @@ def _bases(
         seen.add(key)
         yield {n: point[n] for n in wanted}
     free = [i.name for i in instance.rule.tensor_inputs if i.name != name]
-    if points and free and any(_names(s) & set(free) for s in met):
+    if points and free and any(s.names & set(free) for s in met):
         corner = {n: points[0][n] for n in wanted} | dict.fromkeys(free, Fraction(0))
         if tuple(corner[n] for n in others) not in seen:
             yield corner
-
-
-_MOST_COINCIDENCES = 24
 
 
 def _coincident_places(
@@ -290,19 +209,9 @@ def _coincident_places(
 ) -> Iterator[Place]:
     """The places at which several inputs coincide, with the surfaces that meet there."""
     met = tuple({s: None for cut in cuts for s in cut.surfaces})
-    wanted = [i.name for i in instance.rule.inputs]
-    real = instance.rule.real_inputs
+    wanted = tuple(i.name for i in instance.rule.inputs)
     bases = [_exact(instance, p) for p in instance.points[: effort.bases]]
-    found: dict[tuple[Fraction, ...], None] = {}
-    for base in bases if len(real) > 1 else ():
-        for point in coincidences(base, real, met):
-            found[tuple(point[n] for n in wanted)] = None
-    for values in islice(found, _MOST_COINCIDENCES):
-        point = dict(zip(wanted, values, strict=True))
-        root = Root(point[name], point_text(point, (name,)).partition(" = ")[2])
-        on = tuple(s for s in met if is_root(s, point) and _is_met(s, point, root))
-        if len(frozenset[str]().union(*map(_names, on))) > 1:
-            yield Place(name, root, point, on, is_coincidence=True)
+    yield from coincident_places(name, met, bases, wanted, instance.rule.real_inputs)
 
 
 def _exact(instance: Instance, point: Point) -> Point:
@@ -374,7 +283,7 @@ def _is_near(value: Limit, sides: tuple[Limit, ...]) -> bool:
 
 def _around(instance: Instance, place: Place) -> Iterator[Point]:
     """The place with the other inputs of its surfaces moved to either side."""
-    used = frozenset[str]().union(*(_names(s) for s in place.surfaces))
+    used = frozenset[str]().union(*(s.names for s in place.surfaces))
     others = [
         i.name
         for i in instance.rule.tensor_inputs

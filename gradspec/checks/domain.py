@@ -18,9 +18,9 @@ from gradspec.ir.tidy import tidy
 from gradspec.ir.unroll import is_beyond, partial
 from gradspec.ir.walk import children, expand, names, nodes, substitute
 from gradspec.primitives.lookup import formula, primitive
+from gradspec.symbolic.borders.limits import beside
 from gradspec.symbolic.compare import point_text
 from gradspec.symbolic.enclose import enclose, is_defined, program
-from gradspec.symbolic.neighbours import beside
 
 # --- shapes ------------------------------------------------------------------------------
 

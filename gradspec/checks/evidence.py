@@ -19,6 +19,13 @@ from gradspec.derive.chain import is_linear
 from gradspec.ir.expr import Apply, Const, Expr
 from gradspec.ir.rule import Definition, Input, Kind
 from gradspec.ir.walk import names, transform
+from gradspec.symbolic.borders.limits import (
+    beside,
+    choices,
+    lies_between,
+    limits,
+    on_border,
+)
 from gradspec.symbolic.compare import (
     ROUNDED,
     Comparison,
@@ -27,13 +34,6 @@ from gradspec.symbolic.compare import (
     compare_finely,
     meets,
     shared_digits,
-)
-from gradspec.symbolic.neighbours import (
-    beside,
-    choices,
-    lies_between,
-    limits,
-    on_border,
 )
 from gradspec.symbolic.points.domain import Limits
 

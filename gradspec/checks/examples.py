@@ -23,9 +23,9 @@ from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Example, Input, Kind, Output, Rule, Value
 from gradspec.ir.unroll import axis_names, unroll
 from gradspec.primitives.foreign import is_plain
+from gradspec.symbolic.borders.limits import limits, on_border
 from gradspec.symbolic.compare import decimal
 from gradspec.symbolic.enclose import enclose, is_defined, program, total
-from gradspec.symbolic.neighbours import limits, on_border
 from gradspec.symbolic.truth import Agreement, agreement
 
 Shape: TypeAlias = tuple[int, ...]

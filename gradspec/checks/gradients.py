@@ -48,9 +48,9 @@ from gradspec.ir.rule import (
 )
 from gradspec.ir.unroll import Gap, axis_names, unroll
 from gradspec.ir.walk import follows_surrogate, memo, size
+from gradspec.symbolic.borders.limits import PRECISION, on_border
 from gradspec.symbolic.compare import Comparison, Relation, compare, relative_digits
 from gradspec.symbolic.limit import Effort
-from gradspec.symbolic.neighbours import PRECISION, on_border
 from gradspec.symbolic.points.domain import EDGE, Limits, constraints_of, whole_range
 from gradspec.symbolic.points.simple import generic_points
 from gradspec.symbolic.proof.prove import Proof, Prover

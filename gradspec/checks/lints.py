@@ -16,7 +16,7 @@ from gradspec.ir.expr import ZERO, Apply, Const, Expr, Ref, Select, Size
 from gradspec.ir.rule import Rule
 from gradspec.ir.walk import expand, inline, names, nodes, substitute, transform
 from gradspec.primitives.lookup import primitive, rows
-from gradspec.symbolic.breaks import borders, solutions
+from gradspec.symbolic.borders.bounds import borders, solutions
 from gradspec.symbolic.compare import Relation, compare, point_text
 from gradspec.symbolic.enclose import enclose, is_defined, program
 

@@ -17,17 +17,20 @@ from itertools import islice
 
 from gradspec.checks.evidence import Claim, Evidence, examine
 from gradspec.checks.instances import Instance, Point, stem
-from gradspec.ir.expr import ZERO, Apply, Const, Expr, Select
+from gradspec.ir.expr import ZERO, Apply, Expr
 from gradspec.ir.rule import Kind
-from gradspec.ir.walk import children, names, nodes, transform
-from gradspec.primitives.lookup import primitive
-from gradspec.symbolic.breaks import RELATIONS, STEPS, borders_of
+from gradspec.ir.walk import names, nodes
+from gradspec.symbolic.borders.bounds import (
+    GROUPS,
+    Border,
+    borders_by_path,
+)
+from gradspec.symbolic.borders.signs import sign_of, signs
 from gradspec.symbolic.compare import Relation
 from gradspec.symbolic.enclose import enclose, is_defined, program
 from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.points.domain import Limits, constraints_of, drawing
 from gradspec.symbolic.proof.prove import Exclusion, domain_of
-from gradspec.symbolic.signs import sign_of, signs
 
 _LINES = 192
 """Lines along which a claim is searched."""
@@ -35,9 +38,6 @@ _LINES = 192
 _LARGEST = 250
 """Nodes of a claim beyond which its lines take seconds: larger instances of a rule over
 axes are compared at sampled points alone."""
-
-_DEEPEST = 6
-"""Conditions under which a border is looked at."""
 
 _BASES = 3
 _WITHIN = 2  # points of an equation from which the other borders are looked for
@@ -47,89 +47,7 @@ _ELEMENTS = 2
 """Elements of one vector or matrix along which a border is looked for: they have the
 same role."""
 
-_MOST_PATHS = 5000
 _WHOLE = (Kind.INT, Kind.STATIC_INT)
-
-_GROUPS = {
-    "lt": ((-1,), (0, 1)),
-    "le": ((-1, 0), (1,)),
-    "gt": ((1,), (-1, 0)),
-    "ge": ((0, 1), (-1,)),
-    "eq": ((0,), (-1, 1)),
-    "ne": ((0,), (-1, 1)),
-}
-"""Signs of a difference that a comparison does not tell apart."""
-
-
-@dataclass(frozen=True, slots=True)
-class Border:
-    """An expression that is 0 where a node changes its form, the conditions under which
-    the node counts, and the signs on which its form is one."""
-
-    gap: Expr
-    path: tuple[tuple[Expr, bool], ...]
-    groups: tuple[tuple[int, ...], ...]
-
-    def holds(self, point: Point) -> bool:
-        return all(enclose(c, point) is wanted for c, wanted in self.path)
-
-
-def borders(expr: Expr) -> tuple[Border, ...]:
-    """The borders of an expression, outer conditions first."""
-    found: dict[Border, None] = {}
-    todo: list[tuple[Expr, tuple[tuple[Expr, bool], ...]]] = [(expr, ())]
-    seen = set(todo)
-    for node, path in todo:
-        if len(seen) > _MOST_PATHS:
-            break
-        # What is below an equation that holds is a set without interior.
-        is_thin = any(truth and _is_equation(c) for c, truth in path)
-        for border in () if is_thin else _of_node(node, path):
-            found.update(dict.fromkeys(_by_branches(border)))
-        below = [(child, path) for child in children(node)]
-        if isinstance(node, Select):
-            taken = ((*path, (node.condition, truth)) for truth in (True, False))
-            below[1:] = zip((node.then, node.other), taken, strict=True)
-        fresh = [pair for pair in below if pair not in seen]
-        seen.update(fresh)
-        todo += fresh
-    return tuple(found)
-
-
-def _of_node(node: Expr, path: tuple[tuple[Expr, bool], ...]) -> Iterator[Border]:
-    match node:
-        case Apply(op=op, args=(left, right)) if op in RELATIONS:
-            yield Border(Apply("sub", (left, right)), path, _GROUPS[op])
-        case Apply(op=op, args=(arg,)) if op in STEPS:
-            gap = Apply("sub", (arg, Const(STEPS[op])))
-            yield Border(gap, path, ((-1,), (0, 1)))
-        case Apply(op=op):
-            # A step may have a value of its own where it jumps.
-            is_step = primitive(op).is_step
-            groups = ((-1,), (0,), (1,)) if is_step else ((-1,), (1,))
-            for left, right in borders_of(node):
-                yield Border(Apply("sub", (left, right)), path, groups)
-        case _:
-            return
-
-
-def _by_branches(border: Border) -> Iterator[Border]:
-    """The border in each branch of the choices in its expression."""
-    choice = next((n for n in nodes(border.gap) if isinstance(n, Select)), None)
-    if choice is None or len(border.path) > _DEEPEST:
-        yield border
-        return
-    for branch, truth in ((choice.then, True), (choice.other, False)):
-        gap = transform(
-            border.gap,
-            lambda n, b=branch: b if n == choice else n,  # type: ignore[misc]
-        )
-        path = (*border.path, (choice.condition, truth))
-        yield from _by_branches(replace(border, gap=gap, path=path))
-
-
-def _is_equation(condition: Expr) -> bool:
-    return isinstance(condition, Apply) and condition.op == "eq"
 
 
 def _edges(claim: Claim) -> Iterator[Border]:
@@ -138,8 +56,8 @@ def _edges(claim: Claim) -> Iterator[Border]:
     for node in nodes(claim.declared):
         domain = None if node in shared else domain_of(node)
         if domain is not None:
-            for border in borders(domain):
-                is_order = border.groups != _GROUPS["ne"]
+            for border in borders_by_path(domain):
+                is_order = border.groups != GROUPS["ne"]
                 # A single point is looked for, and need not exist.
                 yield border if is_order else replace(border, groups=())
 
@@ -180,22 +98,24 @@ def _search(claim: Claim) -> tuple[_Search, list[Border]]:
     # The derivative's own equations are ties, where any slope between two is right.
     ties = (
         replace(border, groups=border.groups[1:])
-        if border.groups == _GROUPS["eq"]
+        if border.groups == GROUPS["eq"]
         else border
-        for border in borders(claim.derived)
+        for border in borders_by_path(claim.derived)
     )
-    wanted = tuple(dict.fromkeys((*borders(claim.declared), *ties, *_edges(claim))))
+    wanted = tuple(
+        dict.fromkeys((*borders_by_path(claim.declared), *ties, *_edges(claim)))
+    )
     search = _Search(claim)
     crossed = [border for border in wanted if not search.is_never_met(border)]
     for border in crossed:
         # What is wrong at a single point may be hidden there by a factor that is 0.
-        is_equation = border.groups == _GROUPS["eq"]
+        is_equation = border.groups == GROUPS["eq"]
         search.along(border, search.bases[: _BASES if is_equation else 1])
     for border in crossed:
         if not search.is_covered(border, search.points):
             search.along(border, search.bases[1:])
     for border in crossed:
-        if border.groups == _GROUPS["eq"]:
+        if border.groups == GROUPS["eq"]:
             search.within(border, crossed)
     return search, crossed
 
@@ -209,7 +129,7 @@ def is_always_true(instance: Instance, condition: Expr) -> bool:
         return False
     name = free[0].name
     room = Limits(rule).room(name, {})
-    for border in borders(condition):
+    for border in borders_by_path(condition):
         found = signs(program(border.gap), name, {}, room, free[0].kind in _WHOLE)
         points = ({name: value} for value in found.points)
         if not found.is_whole or not all(
@@ -334,10 +254,10 @@ class _Search:
     ) -> bool:
         op = next(
             op
-            for op, groups in _GROUPS.items()
+            for op, groups in GROUPS.items()
             if groups[0] == group or groups[1] == group
         )
-        holds = _GROUPS[op][0] == group
+        holds = GROUPS[op][0] == group
         fact = (Apply(op, (border.gap, ZERO)), holds)
         conditions = (*border.path, fact)
         effort = Effort.of(_EXCLUDING)

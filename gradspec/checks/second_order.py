@@ -48,11 +48,11 @@ from gradspec.ir.walk import (
     substitute,
 )
 from gradspec.primitives.foreign import foreign_operations
-from gradspec.symbolic.breaks import thresholds
+from gradspec.symbolic.borders.bounds import thresholds
+from gradspec.symbolic.borders.limits import FINE, lies_between, meet
 from gradspec.symbolic.compare import decimal, point_text, short_number
 from gradspec.symbolic.enclose import enclose, is_defined, program
 from gradspec.symbolic.limit import Effort
-from gradspec.symbolic.neighbours import FINE, lies_between, meet
 
 _BITS = 256
 _MOST = 64

@@ -22,9 +22,9 @@ from gradspec.ir.rule import Rule
 from gradspec.ir.tidy import fold
 from gradspec.ir.unroll import Sizes, index_inputs, is_assumed_away
 from gradspec.ir.walk import names, nodes, transform
-from gradspec.symbolic.breaks import STEPS, borders_of
+from gradspec.symbolic.borders.bounds import STEPS, borders_of
+from gradspec.symbolic.borders.signs import sign_of
 from gradspec.symbolic.enclose import Program, program
-from gradspec.symbolic.signs import sign_of
 
 _EVERY, _LARGEST = 10_000, 100
 """Combinations of sizes and indices of which every one is looked at, up to a size."""

@@ -28,11 +28,11 @@ from gradspec.ir.walk import (
     transform,
 )
 from gradspec.primitives.lookup import formula, primitive
+from gradspec.symbolic.borders.limits import on_border
 from gradspec.symbolic.compare import Relation, compare, point_text
 from gradspec.symbolic.consult import LARGEST, derivative
 from gradspec.symbolic.enclose import Point, enclose, is_defined, middle
 from gradspec.symbolic.limit import Effort
-from gradspec.symbolic.neighbours import on_border
 
 _POINTS = 4
 """Points of an instance: a wrong derivative is wrong nearly everywhere."""

@@ -27,6 +27,7 @@ from gradspec.ir.unroll import is_too_large
 from gradspec.ir.walk import deep, forget, names, size
 from gradspec.mend import check_and_mend
 from gradspec.source import Source
+from gradspec.symbolic.borders.limits import on_border
 from gradspec.symbolic.compare import (
     Comparison,
     Relation,
@@ -37,7 +38,6 @@ from gradspec.symbolic.compare import (
 )
 from gradspec.symbolic.enclose import enclose, is_defined
 from gradspec.symbolic.limit import Effort, Shortage, run_limited
-from gradspec.symbolic.neighbours import on_border
 
 FARTHEST = Fraction(10**5)
 BUDGET = 0.8

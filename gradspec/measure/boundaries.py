@@ -33,8 +33,8 @@ from gradspec.pipeline import with_evaluations
 from gradspec.primitives.foreign import is_plain
 from gradspec.stabilise.explanation import values_by_format
 from gradspec.stabilise.names import Names
-from gradspec.symbolic.breaks import Origin, Surface
-from gradspec.symbolic.neighbours import Trend
+from gradspec.symbolic.borders.limits import Trend
+from gradspec.symbolic.borders.surfaces import Origin, Surface
 
 
 @dataclass(frozen=True, slots=True)

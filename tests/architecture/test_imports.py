@@ -31,7 +31,12 @@ ONLY_IN = {
     "flint": ("symbolic",),
     "scipy": ("measure/frameworks", "runtime/numpy"),
     "numpy": (
-        *("stabilise", "symbolic/truth"),
+        *(
+            "stabilise",
+            "symbolic/truth",
+            "symbolic/points",
+            "symbolic/arithmetic_model",
+        ),
         *("measure", "runtime/numpy", "notebook/plot"),
         *("runtime/jax/_foreign", "runtime/tf/_foreign"),
     ),

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from gradspec.ir.expr import Const, show
 from gradspec.primitives.lookup import formula
-from gradspec.symbolic.breaks import Origin, Surface, surfaces
+from gradspec.symbolic.borders.limits import Trend, approach
+from gradspec.symbolic.borders.roots import exactly, isolate, solve
+from gradspec.symbolic.borders.surfaces import Origin, Surface, surfaces
 from gradspec.symbolic.enclose import enclose, program
-from gradspec.symbolic.neighbours import Trend, approach
-from gradspec.symbolic.roots import exactly, isolate, solve
 
 BASE = {"x": Fraction(1), "y": Fraction(0), "c": Fraction(7, 10)}
 

@@ -63,9 +63,9 @@ from gradspec.ir.unroll import axis_names
 from gradspec.ir.walk import children, names, nodes, substitute, transform
 from gradspec.primitives.balls import truth
 from gradspec.primitives.lookup import formula, is_function, rows
-from gradspec.symbolic.breaks import RELATIONS
+from gradspec.symbolic.borders.bounds import RELATIONS
+from gradspec.symbolic.borders.limits import borders_at, on_border
 from gradspec.symbolic.compare import decimal
-from gradspec.symbolic.neighbours import borders_at, on_border
 from gradspec.symbolic.recognise import combine_rows, common_ratio, number, same, varies
 
 Hypothesis: TypeAlias = Callable[[Scene], Iterator[Guess]]

@@ -20,7 +20,7 @@ from gradspec.ir.expr import Apply, Const, Expr, Ref, apply
 from gradspec.ir.products import conjuncts
 from gradspec.ir.rule import UNBOUNDED, Input, Kind, Rule
 from gradspec.ir.walk import memo, names
-from gradspec.symbolic.breaks import Bound, bounds, tighten
+from gradspec.symbolic.borders.bounds import Bound, bounds, tighten
 from gradspec.symbolic.enclose import enclose, is_defined, middle, program, to_ball
 
 _LARGEST = Fraction((1 << 24) - 1) * Fraction(2) ** 104

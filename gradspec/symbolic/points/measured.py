@@ -34,8 +34,8 @@ from gradspec.ir.unroll import axis_names, count, expansion, index_inputs, unrol
 from gradspec.ir.walk import closed_cotangents, closed_outputs, expand, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.symbolic.arithmetic_model import Machine
-from gradspec.symbolic.breaks import surfaces
-from gradspec.symbolic.coincidence import coincidences
+from gradspec.symbolic.borders.roots import coincidences
+from gradspec.symbolic.borders.surfaces import surfaces
 from gradspec.symbolic.enclose import is_defined, program
 from gradspec.symbolic.points.domain import Signs, signs
 from gradspec.symbolic.points.formats import are_moderate, by_exponent

@@ -20,7 +20,7 @@ from functools import lru_cache
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import UNBOUNDED, Input, Kind, Rule
 from gradspec.ir.walk import inline, memo
-from gradspec.symbolic.breaks import Bound, cases, thresholds
+from gradspec.symbolic.borders.bounds import Bound, cases, thresholds
 from gradspec.symbolic.enclose import enclose, is_defined, program
 from gradspec.symbolic.points.domain import (
     Limits,

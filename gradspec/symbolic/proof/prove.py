@@ -32,7 +32,7 @@ from gradspec.ir.products import conjuncts
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import deep, expand, names, nodes, substitute
 from gradspec.primitives.lookup import elementary, formula, is_primitive, primitive
-from gradspec.symbolic.breaks import RELATIONS, bounds, tighten
+from gradspec.symbolic.borders.bounds import RELATIONS, bounds, tighten
 from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.proof.kernels import OPERATIONS
 from gradspec.symbolic.proof.normal import Empty, Normal, Refine, Split

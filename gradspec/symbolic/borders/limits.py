@@ -19,7 +19,7 @@ from gradspec.ir.expr import ONE, ZERO, Apply, Expr
 from gradspec.ir.tidy import fold
 from gradspec.ir.walk import memo, transform
 from gradspec.primitives.lookup import elementary
-from gradspec.symbolic.breaks import borders
+from gradspec.symbolic.borders.bounds import borders
 from gradspec.symbolic.enclose import (
     Point,
     Program,

@@ -8,7 +8,7 @@ is left is a root if it is one exactly, or if the sign changes across it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -21,10 +21,11 @@ from flint import arb, ctx, fmpq
 from gradspec.ir.evaluate import evaluate
 from gradspec.ir.expr import ZERO, Apply, Const, Expr, show
 from gradspec.ir.tidy import decide, fold, tidy
-from gradspec.ir.walk import names
+from gradspec.ir.walk import names, nodes
 from gradspec.primitives.balls import truth
 from gradspec.primitives.lookup import formula, primitive
-from gradspec.symbolic.breaks import Surface, solutions
+from gradspec.symbolic.borders.bounds import solutions
+from gradspec.symbolic.borders.surfaces import Surface
 from gradspec.symbolic.enclose import (
     UNDEFINED,
     Program,
@@ -293,10 +294,6 @@ def _sign(ball: Any) -> int | None:
     return 1 if ball > 0 else -1
 
 
-def is_in(variable: str, surface: Surface) -> bool:
-    return variable in names(surface.left) or variable in names(surface.right)
-
-
 # --- values at one point, exact wherever they are rational ---------------------------
 # At a breakpoint everything depends on which side of a comparison holds. ``x > 0.7`` at
 # ``x = 0.7`` cannot be decided by balls, for 0.7 has no exact ball; here numbers stay
@@ -386,3 +383,55 @@ def _by_meaning(op: str, values: tuple[Any, ...]) -> Any:
     if row.meaning is None:
         return None
     return exactly(formula(row.meaning), dict(zip(row.params, values, strict=True)))
+
+
+# --- points at which several things coincide -----------------------------------------
+# Inputs that vanish together, differences that are 0 all at once, inputs that are equal
+# in pairs (two points of a plane given by their coordinates, two boxes by their corners).
+
+
+def coincidences(
+    point: Mapping[str, Fraction], movable: tuple[str, ...], met: Iterable[Surface]
+) -> Iterator[dict[str, Fraction]]:
+    """The point with inputs moved: equal in two groups, in pairs, in three groups, all;
+    then of each surface all 0, and to where its differences are 0."""
+    count = len(movable)
+    groups = (
+        [(k, k + step) for k in range(0, count - step, jump)][:most]
+        for step, jump, most in (
+            (count // 2, 1, count // 2),
+            (1, 2, count),
+            (count // 3, 1, count // 3),
+        )
+    )
+    for equal in (*groups, [(0, k) for k in range(1, count)]):
+        if equal:
+            yield {**point, **{movable[b]: point[movable[a]] for a, b in equal}}
+    for surface in met:
+        used = surface.names
+        own = tuple(name for name in movable if name in used)
+        yield {**point, **dict.fromkeys(own, Fraction(0))}
+        yield _level(point, own, surface)
+
+
+def _level(
+    point: Mapping[str, Fraction], movable: tuple[str, ...], surface: Surface
+) -> dict[str, Fraction]:
+    """The point with each difference in the surface 0 for which an input is left that no
+    earlier one uses."""
+    made, fixed = dict(point), set[str]()
+    for node in (n for side in (surface.left, surface.right) for n in nodes(side)):
+        match node:
+            case Apply(op="sub", args=(left, right)):
+                pass
+            case _:
+                continue
+        free = [n for n in movable if n in names(node) and n not in fixed]
+        for name in reversed(free):
+            values = (exactly(one, made) for one in solutions(left, right, name))
+            exact = [value for value in values if isinstance(value, Fraction)]
+            if exact:
+                made[name] = exact[0]
+                break
+        fixed |= names(node)
+    return made

@@ -5,24 +5,22 @@ variable.
 sides of every threshold of a rule, so it only has to know the plain cases; what it
 cannot solve is met by rejection.
 
-The surfaces on which something in an expression is equal are found in the table of
-primitives: the relations in a row's ``domain`` and ``kinks``, with the arguments put
-in, beside the relations in the conditions of conditionals.
+A border is met where two sides are equal, or where its gap is 0 and the conditions of
+its path hold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import Enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 
-from gradspec.ir.expr import ZERO, Apply, Const, Expr, Ref, Select, apply, show
+from gradspec.ir.expr import Apply, Const, Expr, Ref, Select, apply, show
 from gradspec.ir.products import conjuncts
-from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import children, memo, names, nodes, substitute
+from gradspec.ir.walk import children, memo, names, nodes, substitute, transform
 from gradspec.primitives.lookup import formula, primitive, rows
+from gradspec.symbolic.enclose import enclose
 
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 RELATIONS = tuple(_FLIPPED)
@@ -203,131 +201,101 @@ def _scale(op: str, factor: Expr) -> str | None:
     return None
 
 
-# --- surfaces ------------------------------------------------------------------------
-
-
-class Origin(Enum):
-    """The origin of a surface."""
-
-    CHOICE = "the condition of a conditional"
-    KINK = "a kink of a primitive"
-    STEP = "a jump of a primitive"
-    EDGE = "the edge of a primitive's domain"
-    END = "an end of the assumed domain"
-
-
-@dataclass(frozen=True, slots=True)
-class Surface:
-    """The points where ``left == right``, and what lies there: a `Select` or an `Apply`
-    (None at an end of the assumed domain). ``only``: a kink's whole condition, where it
-    says more (``x == 0 and y == 0``).
-    """
-
-    left: Expr
-    right: Expr
-    origin: Origin
-    node: Expr | None = None
-    only: Expr | None = None
-
-    @property
-    def is_lattice(self) -> bool:
-        """True if these are the surfaces on which ``left`` is an integer."""
-        return self.right == Apply("floor", (self.left,))
-
-
-@memo(512)
-def surfaces(expr: Expr) -> tuple[Surface, ...]:
-    """All of an expression, those of its parts first. What is only asked for in a
-    condition has no kinks: ``abs(x) < 3`` breaks at 3 and -3 alone.
-    """
-    found: dict[Surface, None] = {}
-    valued = _value_nodes(expr)
-    for node in nodes(expr):
-        for surface in _of(node):
-            if surface.origin is Origin.KINK and node not in valued:
-                continue
-            if names(surface.left) or names(surface.right):
-                found[surface] = None
-    return tuple(found)
-
-
-def _value_nodes(expr: Expr) -> frozenset[Expr]:
-    """The nodes that are not in conditions only."""
-    found: set[Expr] = set()
-    waiting = [expr]
-    while waiting:
-        node = waiting.pop()
-        if node not in found:
-            found.add(node)
-            parts = children(node)
-            waiting += parts[1:] if isinstance(node, Select) else parts
-    return frozenset(found)
-
-
-def _of(node: Expr) -> Iterator[Surface]:
-    match node:
-        case Select(condition=condition):
-            for left, right in relations(condition):
-                yield Surface(left, right, Origin.CHOICE, node)
-        case Apply(op="pow", args=args):
-            yield from _of_power(node, *args)
-        case Apply(op="div", args=(_, Const())):
-            return
-        case Apply(op=op, args=args) if args:
-            yield from _of_primitive(node, op, args)
-        case _:
-            return
-
-
-def _of_power(node: Expr, base: Expr, exponent: Expr) -> Iterator[Surface]:
-    """The border of a power: base 0, unless the exponent is a positive integer."""
-    if not names(base):
-        return
-    if isinstance(exponent, Const):
-        power = exponent.value
-        if power.denominator == 1 and power >= 0:
-            return
-    yield Surface(base, ZERO, Origin.EDGE, node)
-
-
-def _of_primitive(node: Expr, op: str, args: tuple[Expr, ...]) -> Iterator[Surface]:
-    templates = _templates(op)
-    if not templates:
-        return
-    values = dict(zip(primitive(op).params, args, strict=True))
-    for template in templates:
-        left = tidy(substitute(template.left, values))
-        right = tidy(substitute(template.right, values))
-        only = None if template.only is None else substitute(template.only, values)
-        yield Surface(left, right, template.origin, node, only)
-
-
-@cache
-def _templates(op: str) -> tuple[Surface, ...]:
-    row = primitive(op)
-    is_step = row.is_step or op in _JUMPING
-    found: dict[Surface, None] = {}
-    for condition, _ in row.kinks:
-        origin = Origin.STEP if is_step else Origin.KINK
-        whole = formula(condition)
-        only = whole if isinstance(whole, Apply) and whole.op == "and" else None
-        for left, right in relations(whole):
-            found[Surface(left, right, origin, None, only)] = None
-    if row.domain:
-        origin = Origin.STEP if is_step and not row.kinks else Origin.EDGE
-        for left, right in relations(formula(row.domain)):
-            found[Surface(left, right, origin)] = None
-    return tuple(found)
-
-
-_JUMPING = ("mod", "atan2")
-"""Primitives that jump though they are no steps: at a multiple, and across the cut of
-the angle."""
-
-
 def relations(condition: Expr) -> Iterator[tuple[Expr, Expr]]:
     """Both sides of every comparison in a condition."""
     for node in nodes(condition):
         if isinstance(node, Apply) and node.op in RELATIONS:
             left, right = node.args
             yield left, right
+
+
+# --- borders with what has to hold for them to count ---------------------------------
+
+
+_DEEPEST = 6
+"""Conditions under which a border is looked at."""
+
+_MOST_PATHS = 5000
+
+GROUPS = {
+    "lt": ((-1,), (0, 1)),
+    "le": ((-1, 0), (1,)),
+    "gt": ((1,), (-1, 0)),
+    "ge": ((0, 1), (-1,)),
+    "eq": ((0,), (-1, 1)),
+    "ne": ((0,), (-1, 1)),
+}
+"""Signs of a difference that a comparison does not tell apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Border:
+    """An expression that is 0 where a node changes its form, the conditions under which
+    the node counts, and the signs on which its form is one."""
+
+    gap: Expr
+    path: tuple[tuple[Expr, bool], ...]
+    groups: tuple[tuple[int, ...], ...]
+
+    def holds(self, point: Mapping[str, Fraction]) -> bool:
+        return all(enclose(c, point) is wanted for c, wanted in self.path)
+
+
+def borders_by_path(expr: Expr) -> tuple[Border, ...]:
+    """The borders of an expression, outer conditions first."""
+    found: dict[Border, None] = {}
+    todo: list[tuple[Expr, tuple[tuple[Expr, bool], ...]]] = [(expr, ())]
+    seen = set(todo)
+    for node, path in todo:
+        if len(seen) > _MOST_PATHS:
+            break
+        # What is below an equation that holds is a set without interior.
+        is_thin = any(truth and is_equation(c) for c, truth in path)
+        for border in () if is_thin else _borders_of_node(node, path):
+            found.update(dict.fromkeys(_by_branches(border)))
+        below = [(child, path) for child in children(node)]
+        if isinstance(node, Select):
+            taken = ((*path, (node.condition, truth)) for truth in (True, False))
+            below[1:] = zip((node.then, node.other), taken, strict=True)
+        fresh = [pair for pair in below if pair not in seen]
+        seen.update(fresh)
+        todo += fresh
+    return tuple(found)
+
+
+def _borders_of_node(
+    node: Expr, path: tuple[tuple[Expr, bool], ...]
+) -> Iterator[Border]:
+    match node:
+        case Apply(op=op, args=(left, right)) if op in RELATIONS:
+            yield Border(Apply("sub", (left, right)), path, GROUPS[op])
+        case Apply(op=op, args=(arg,)) if op in STEPS:
+            gap = Apply("sub", (arg, Const(STEPS[op])))
+            yield Border(gap, path, ((-1,), (0, 1)))
+        case Apply(op=op):
+            # A step may have a value of its own where it jumps.
+            is_step = primitive(op).is_step
+            groups = ((-1,), (0,), (1,)) if is_step else ((-1,), (1,))
+            for left, right in borders_of(node):
+                yield Border(Apply("sub", (left, right)), path, groups)
+        case _:
+            return
+
+
+def _by_branches(border: Border) -> Iterator[Border]:
+    """The border in each branch of the choices in its expression."""
+    choice = next((n for n in nodes(border.gap) if isinstance(n, Select)), None)
+    if choice is None or len(border.path) > _DEEPEST:
+        yield border
+        return
+    for branch, truth in ((choice.then, True), (choice.other, False)):
+        gap = transform(
+            border.gap,
+            lambda n, b=branch: b if n == choice else n,  # type: ignore[misc]
+        )
+        path = (*border.path, (choice.condition, truth))
+        yield from _by_branches(replace(border, gap=gap, path=path))
+
+
+def is_equation(condition: Expr) -> bool:
+    return isinstance(condition, Apply) and condition.op == "eq"
