@@ -9,7 +9,6 @@ emitted function, the framework's own, the formula as written) and quantity, nam
 from __future__ import annotations
 
 import operator
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,6 +20,7 @@ import numpy as np
 
 from gradspec.driver.emitted import import_file
 from gradspec.measure.frameworks import jobs
+from gradspec.measure.frameworks.asking import fault_line
 from gradspec.measure.frameworks.setting import Case, Function, Setting
 
 Arrays = dict[str, Any]
@@ -120,8 +120,7 @@ def _case(
             try:
                 found = _pointwise(setting, run, function, module, case, table)
             except Exception as fault:
-                last = traceback.format_exception_only(fault)[-1].strip()
-                faults[side] = last.splitlines()[0] if last else repr(fault)
+                faults[side] = fault_line(fault)
                 break
             arrays |= {f"{name}/{key}": value for key, value in found.items()}
     return arrays, faults

@@ -7,7 +7,6 @@ to.
 from __future__ import annotations
 
 import json
-import math
 import traceback
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -16,8 +15,8 @@ from typing import Any
 
 from gradspec.driver.emitted import import_file
 from gradspec.measure.frameworks import jobs
+from gradspec.measure.frameworks.asking import Listed, ask, gaps, truths
 from gradspec.measure.frameworks.setting import Case, Run
-from gradspec.measure.frameworks.trial import orders
 
 RELATIVE = 2e-4
 """Single precision, relative to the largest element of a gradient."""
@@ -52,16 +51,15 @@ def _cell(
     run: Run, setting_of: Callable[[], Any], case: Case, feature: dict[str, Any]
 ) -> tuple[str, str]:
     try:
-        s = setting_of()
-        made = run(s)
-        got = None if made is None else s.listed(made)
+        got = ask(setting_of, run)
     except Exception as fault:
         return "error", _told(fault)
     order = feature["order"]
     if not order and got is None:  # it has checked what there is to check
         return "ok", ""
     room = HALF if feature["half"] else DOUBLE if feature["double"] else RELATIVE
-    expected, lost = (orders(one)[order] for one in (case, case | case["bare"]))
+    expected, lost = (truths(one, order) for one in (case, case | case["bare"]))
+    assert expected is not None
     if _agree(got, expected, room):
         return "ok", ""
     if lost is not None and _agree(got, lost, room):
@@ -81,21 +79,16 @@ def _told(fault: Exception) -> str:
     return f"{type(fault).__name__}: {words[0][:160]}{where}"
 
 
-def _agree(got: list[Any] | None, expected: dict[str, Any], room: float) -> bool:
-    """True if shapes and elements agree. ``got`` has [shape, values] for each
-    gradient."""
+def _agree(
+    got: list[Listed] | None, expected: dict[str, Listed], relative: float
+) -> bool:
+    """True if shapes and elements agree, within a part of the largest element of each."""
     if got is None or len(got) != len(expected):
         return False
-    for (shape, values), wanted in zip(got, expected.values(), strict=True):
-        if wanted is None or list(shape) != list(wanted[0]):
+    for mine, true in zip(got, expected.values(), strict=True):
+        room = relative * max([1e-3, *map(abs, true[1])]) if true else 0.0
+        if not true or any(gaps(mine, true, [room] * len(true[1]))):
             return False
-        true = wanted[1]
-        slack = room * max([1e-3, *(abs(v) for v in true)])
-        if len(values) != len(true):
-            return False
-        for a, b in zip(values, true, strict=True):
-            if not (math.isfinite(a) and abs(a - b) <= slack):
-                return False
     return True
 
 

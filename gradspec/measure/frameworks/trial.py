@@ -5,8 +5,7 @@ and the worked examples.
 from __future__ import annotations
 
 import math
-import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -14,10 +13,15 @@ from typing import Any
 from gradspec.driver.emitted import import_file
 from gradspec.measure.features import Feature, applies
 from gradspec.measure.frameworks import jobs
+from gradspec.measure.frameworks.asking import (
+    Listed,
+    ask,
+    fault_line,
+    gaps,
+    is_close,
+    truths,
+)
 from gradspec.measure.frameworks.setting import Case, Run
-
-Listed = Sequence[Any]
-"""[shape, elements] of a tensor."""
 
 RELATIVE = 1e-10
 """Float64 against the true value, at moderate points."""
@@ -82,30 +86,31 @@ class _Trial:
         """True of a rule with kernels, which compute in float32."""
         return bool(self.case.get("is_rough"))
 
-    def _set(self, case: Case) -> Any:
-        return self.setting(
-            self.module, case, "float32" if self._is_rough else "float64"
-        )
+    def _ask(self, case: Case, run: Run) -> list[Listed] | None:
+        dtype = "float32" if self._is_rough else "float64"
+        return ask(lambda: self.setting(self.module, case, dtype), run)
 
     def _values(self, case: Case, where: str) -> None:
-        s = self._set(case)
-        found = s.listed(s.every_output())
-        expected = dict(case["values"])
-        if applies(self.features[0], case):
-            found += s.listed(self.register[self.features[0].name](s))
-            expected |= case["first"]
+        expected, first = dict(case["values"]), self.features[0]
+        has_first = applies(first, case)
+
+        def run(s: Any) -> list[Any]:
+            found: list[Any] = s.every_output()
+            return [*found, *self.register[first.name](s)] if has_first else found
+
+        expected |= case["first"] if has_first else {}
+        found = self._ask(case, run) or []
         for (name, true), got in zip(expected.items(), found, strict=True):
             self.compare(name, where, got, true, RELATIVE, case.get("scale"))
             self.values += [] if self._is_rough else [got[1]]
 
     def _feature(self, feature: Feature, case: Case, where: str) -> None:
-        s = self._set(case)
-        found = self.register[feature.name](s)
+        found = self._ask(case, self.register[feature.name])
         if feature.order == 0 and found is None:  # it has checked what there is
             return
         relative = SECOND_ORDER if feature.order == 2 else RELATIVE
-        pairs = zip(orders(case)[feature.order].items(), s.listed(found), strict=True)
-        for (name, true), got in pairs:
+        expected = truths(case, feature.order) or {}
+        for (name, true), got in zip(expected.items(), found or (), strict=True):
             what = f"{name} ({feature.name})"
             self.compare(what, where, got, true, relative, case.get("scale"))
 
@@ -119,19 +124,23 @@ class _Trial:
         scales: list[float] | None,
     ) -> None:
         """Shape and elements. What has no value is not compared."""
-        shape, true = expected
-        if list(got[0]) != list(shape):
-            self.fail(what, where, f"got shape {got[0]}, expected {shape}")
-            return
+        true = expected[1]
         largest = max([1.0, *(abs(v) for v in true if math.isfinite(v))])
         scales = scales or [largest]
         scales = scales if len(scales) == len(true) else [max(scales)] * len(true)
-        for k, (a, b, scale) in enumerate(zip(got[1], true, scales, strict=True)):
-            if not math.isnan(b):
-                room = relative * abs(b) + max(CANCELLED, relative * 1e-3) * scale
-                if self._is_rough:
-                    room = ROUGH * abs(b) + ROUGH / 10 * scale
-                self.expect(f"{what}, element {k}", where, a, b, room)
+        least = ROUGH / 10 if self._is_rough else max(CANCELLED, relative * 1e-3)
+        relative = ROUGH if self._is_rough else relative
+        pairs = zip(true, scales, strict=True)
+        rooms = [relative * abs(v) + least * scale for v, scale in pairs]
+        for gap in gaps(got, expected, rooms):
+            if gap.element is None:
+                told = f"got shape {gap.got}, expected {gap.expected}"
+                self.fail(what, where, told)
+                return
+            self._fail_number(
+                f"{what}, element {gap.element}", where, gap.got, gap.expected
+            )
+        self.checks += sum(not math.isnan(v) for v in true)
 
     def expect(
         self, what: str, where: str, got: float, expected: float, slack: float
@@ -139,10 +148,11 @@ class _Trial:
         """``got`` within ``slack`` of ``expected``; NaN and ±inf agree with
         themselves."""
         self.checks += 1
-        is_number = math.isfinite(expected)
-        same = repr(float(got)) == repr(float(expected))
-        if not (abs(got - expected) <= slack if is_number else same):
-            self.fail(what, where, f"got {got!r}, expected {expected!r}")
+        if not is_close(got, expected, slack):
+            self._fail_number(what, where, got, expected)
+
+    def _fail_number(self, what: str, where: str, got: float, expected: float) -> None:
+        self.fail(what, where, f"got {got!r}, expected {expected!r}")
 
     def fail(self, what: str, where: str, message: str) -> None:
         self.failures.append({"what": what, "where": where, "message": message})
@@ -153,8 +163,7 @@ class _Trial:
         try:
             action()
         except Exception as fault:
-            last = traceback.format_exception_only(fault)[-1].strip()
-            self.fail(what, where, last.splitlines()[0] if last else repr(fault))
+            self.fail(what, where, fault_line(fault))
 
     # --- worked examples ---------------------------------------------------------------
 
@@ -216,13 +225,6 @@ def _where(case: Case) -> str:
         for name, (shape, flat) in case["given"].items()
     ]
     return ", ".join([*parts, *(f"{n} = {v}" for n, v in case["statics"].items())])
-
-
-def orders(case: Case) -> tuple[Any, ...]:
-    """The values of the outputs that take a cotangent, gradients, and so on."""
-    floats = {name for name, kind in case["outputs"] if kind == "float"}
-    values = {name: value for name, value in case["values"].items() if name in floats}
-    return values, case["first"], case["second"], case.get("third")
 
 
 def _digits(text: str) -> float:
