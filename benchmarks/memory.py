@@ -41,7 +41,7 @@ from gradspec.ir.walk import (  # noqa: E402
     expand,
 )
 from gradspec.measure.frameworks import audit  # noqa: E402
-from gradspec.measure.written import is_derivative, written_program  # noqa: E402
+from gradspec.measure.quantities import is_derivative, written_program  # noqa: E402
 from gradspec.options import Options  # noqa: E402
 from gradspec.primitives.lookup import is_function  # noqa: E402
 

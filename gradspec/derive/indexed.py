@@ -15,7 +15,6 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from gradspec.derive.chain import Underivable, gradient
-from gradspec.derive.choices import factor_choice, with_known_extrema
 from gradspec.derive.normal_form import Normal, is_zero, text
 from gradspec.derive.scopes import (
     AT,
@@ -30,12 +29,14 @@ from gradspec.derive.scopes import (
 )
 from gradspec.derive.simplify import (
     Reuse,
+    factor_choice,
     guard_by,
     plus,
     scatter_sum,
     straighten,
     sum_over,
     times,
+    with_known_extrema,
 )
 from gradspec.derive.vjp import is_crooked, own_backward
 from gradspec.ir.expr import (

@@ -260,13 +260,13 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Rule(Signature):
-    """One rule, resolved.
+    """One rule as lowering gives it: resolved, and cotangents may be absent.
 
     ``definitions`` are in the order written, those of the forward pass first. By role,
     ``forward`` holds locals and outputs, ``backward_locals`` the locals that use a
-    cotangent, ``backward`` the cotangents in the order of the inputs. Definitions of the backward pass may name
-    inputs, outputs, forward and backward locals, upstream gradients (``d<output>``),
-    and other declared cotangents (``d<input>``). Elementwise values are ``Ref(name)``
+    cotangent, ``backward`` the cotangents in the order of the inputs. Definitions of
+    the backward pass may name inputs, outputs, forward and backward locals, upstream
+    gradients (``d<output>``), and other declared cotangents (``d<input>``). Elementwise values are ``Ref(name)``
     without indices. ``exacts`` are values that are evaluated as they are written.
     ``kernels`` compute what the formulas say, on some targets.
     ``text`` is the rule's own, for the generated docstring.

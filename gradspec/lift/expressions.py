@@ -13,8 +13,7 @@ from gradspec.ir.walk import size
 from gradspec.lift import operations
 from gradspec.lift.arrays import Arrays
 from gradspec.lift.conditions import Decisions
-from gradspec.lift.names import Names
-from gradspec.lift.unknown import FRAMEWORKS
+from gradspec.lift.names import FRAMEWORKS, Names
 from gradspec.lift.values import (
     Array,
     Axes,

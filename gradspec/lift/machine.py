@@ -13,8 +13,8 @@ from typing import Any
 from gradspec.ir.expr import Ref
 from gradspec.lift import operations
 from gradspec.lift.expressions import plain_text
+from gradspec.lift.names import FRAMEWORKS, kind_of_unknown
 from gradspec.lift.statements import Statements
-from gradspec.lift.unknown import FRAMEWORKS, kind_of_unknown
 from gradspec.lift.values import (
     Array,
     CannotLift,

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from gradspec.lift.unknown import FRAMEWORKS
+from gradspec.lift.names import FRAMEWORKS
 from gradspec.lift.values import (
     CannotLift,
     Class,

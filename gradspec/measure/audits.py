@@ -31,9 +31,14 @@ from gradspec.measure import foreign, runners
 from gradspec.measure.calls import signature, statics
 from gradspec.measure.errors import Errors, Measure, Truth, errors, measure, worse
 from gradspec.measure.jobs import Case, Framework, Subject, kernel_faults, subjects
-from gradspec.measure.quantities import quantities, weights
+from gradspec.measure.quantities import (
+    is_derivative,
+    quantities,
+    weights,
+    written_outputs,
+    written_program,
+)
 from gradspec.measure.truths import Question, question
-from gradspec.measure.written import is_derivative, written_outputs, written_program
 from gradspec.options import SIDES, AuditOptions, Options
 from gradspec.primitives.foreign import use_real
 from gradspec.primitives.lookup import is_function

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gradspec.measure.written import (
+from gradspec.measure.quantities import (
     is_derivative,
     written_outputs,
     written_program,

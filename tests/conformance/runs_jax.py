@@ -17,8 +17,8 @@ import numpy as np
 from jax.experimental import checkify
 from more import by_keyword, calls_between, copied, transforms
 
-from gradspec.measure.frameworks import jobs
 from gradspec.measure.frameworks.on_jax import Setting, feature
+from gradspec.measure.frameworks.setting import do_job
 from gradspec.measure.frameworks.shared import around_one, first_of, require
 
 DEVICES = 8
@@ -249,4 +249,4 @@ feature |= {
 
 
 if __name__ == "__main__":
-    jobs.work(Setting, feature)
+    do_job(Setting, feature)

@@ -9,8 +9,8 @@ import numpy as np
 from more import other_statics
 
 from gradspec.driver.emitted import import_file
-from gradspec.measure.frameworks import jobs
 from gradspec.measure.frameworks.on_numpy import Setting, feature
+from gradspec.measure.frameworks.setting import do_job
 
 
 def _between(s: Any) -> Any:
@@ -48,4 +48,4 @@ feature |= {
 
 if __name__ == "__main__":
     np.seterr(all="ignore")
-    jobs.work(Setting, feature)
+    do_job(Setting, feature)

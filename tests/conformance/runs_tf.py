@@ -15,7 +15,6 @@ from typing import Any
 import tensorflow as tf
 from more import by_keyword, calls_between, copied, each_alone
 
-from gradspec.measure.frameworks import jobs
 from gradspec.measure.frameworks.on_tf import (
     ZERO,
     Setting,
@@ -24,6 +23,7 @@ from gradspec.measure.frameworks.on_tf import (
     mapped,
     pushed,
 )
+from gradspec.measure.frameworks.setting import do_job
 from gradspec.measure.frameworks.shared import first_of, require
 
 tf.config.set_logical_device_configuration(
@@ -283,4 +283,4 @@ if __name__ == "__main__":
     job = json.loads(Path(sys.argv[1]).read_text("utf-8"))
     if not {one["name"] for one in job["features"]} <= {*feature}:
         importlib.import_module("tf_layers")
-    jobs.work(Setting, feature)
+    do_job(Setting, feature)

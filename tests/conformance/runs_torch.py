@@ -17,8 +17,8 @@ from torch import func
 from torch.autograd import forward_ad, functional
 from torch.utils.checkpoint import checkpoint
 
-from gradspec.measure.frameworks import jobs
 from gradspec.measure.frameworks.on_torch import NAMES, Setting, feature, pushed, start
+from gradspec.measure.frameworks.setting import do_job
 from gradspec.measure.frameworks.shared import around_one, first_of, require
 
 NAMES = NAMES | {
@@ -309,4 +309,4 @@ if __name__ == "__main__":
     if not {one["name"] for one in job["features"]} <= {*feature}:
         importlib.import_module("torch_compiled")  # which takes seconds
         importlib.import_module("torch_processes")
-    jobs.work(Setting, feature)
+    do_job(Setting, feature)

@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 
 from gradspec.driver.emitted import import_file
-from gradspec.measure.frameworks import jobs
 from gradspec.measure.frameworks.asking import fault_line
-from gradspec.measure.frameworks.setting import Case, Function, Setting
+from gradspec.measure.frameworks.setting import Case, Function, Setting, report
 
 Arrays = dict[str, Any]
 
@@ -103,7 +102,7 @@ def work(job: Case, setting: type[Setting], _features: object) -> None:
         for case in own["cases"]:
             arrays, faults = _case(setting, module, case)
             np.savez(Path(job["folder"], f"{Path(case['place']).name}.npz"), **arrays)
-            jobs.report({"place": case["place"], "faults": faults})
+            report({"place": case["place"], "faults": faults})
 
 
 def _case(

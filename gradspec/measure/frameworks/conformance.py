@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from gradspec.driver.emitted import import_file
-from gradspec.measure.frameworks import jobs
 from gradspec.measure.frameworks.asking import Listed, ask, gaps, truths
-from gradspec.measure.frameworks.setting import Case, Run
+from gradspec.measure.frameworks.setting import Case, Run, report
 
 RELATIVE = 2e-4
 """Single precision, relative to the largest element of a gradient."""
@@ -41,10 +40,10 @@ def work(job: Case, setting: Any, register: Mapping[str, Run]) -> None:
         load = import_file
         if way == "plain":
             case, load = case | case["bare"], setting.plain
-        jobs.report({"key": key, "state": "started"})
+        report({"key": key, "state": "started"})
         setting_of = partial(build, load, path, case)
         state, message = _cell(register[name], setting_of, case, features[name])
-        jobs.report({"key": key, "state": state, "message": message})
+        report({"key": key, "state": state, "message": message})
 
 
 def _cell(

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gradspec.driver.emitted import import_file
-from gradspec.measure.frameworks import jobs, setting
+from gradspec.measure.frameworks import setting
 from gradspec.measure.frameworks.audit import Library
 from gradspec.measure.frameworks.setting import Case, Register
 from gradspec.measure.frameworks.shared import (
@@ -189,4 +189,4 @@ def export_symbolic(s: Setting) -> Any:
 
 
 if __name__ == "__main__":
-    jobs.work(Setting, feature)
+    setting.do_job(Setting, feature)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradspec.measure.frameworks import jobs, setting
+from gradspec.measure.frameworks import setting
 from gradspec.measure.frameworks.audit import Library
 from gradspec.measure.frameworks.setting import Case, Register
 from gradspec.measure.frameworks.shared import in_format, require, without_calls
@@ -162,4 +162,4 @@ def strided(s: Setting) -> Any:
 
 if __name__ == "__main__":
     np.seterr(all="ignore")
-    jobs.work(Setting, feature)
+    setting.do_job(Setting, feature)

@@ -14,7 +14,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 import tensorflow as tf
 
 from gradspec.driver.emitted import import_file
-from gradspec.measure.frameworks import jobs, setting
+from gradspec.measure.frameworks import setting
 from gradspec.measure.frameworks.audit import Library
 from gradspec.measure.frameworks.setting import Case, Register
 from gradspec.measure.frameworks.shared import (
@@ -188,4 +188,4 @@ feature = Register(
 
 
 if __name__ == "__main__":
-    jobs.work(Setting, feature)
+    setting.do_job(Setting, feature)

@@ -15,7 +15,7 @@ from torch import func
 from torch.autograd import forward_ad
 
 from gradspec.driver.emitted import import_file
-from gradspec.measure.frameworks import jobs, setting
+from gradspec.measure.frameworks import setting
 from gradspec.measure.frameworks.audit import Library
 from gradspec.measure.frameworks.setting import Register
 from gradspec.measure.frameworks.shared import (
@@ -326,4 +326,4 @@ def start() -> None:
 
 if __name__ == "__main__":
     start()
-    jobs.work(Setting, feature)
+    setting.do_job(Setting, feature)

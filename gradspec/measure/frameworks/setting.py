@@ -5,7 +5,11 @@ it by.
 from __future__ import annotations
 
 import copy
+import importlib
+import json
+import sys
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -236,3 +240,21 @@ class Setting:
         """The quantities in a program that the framework rewrites before it runs it;
         none where users have no such thing by default."""
         return {}
+
+
+# --- jobs: read, done, and their results written, line by line ---------------------------
+
+
+def do_job(setting: Any, features: Any) -> None:
+    """Do the job of the command line in the framework of ``setting``, whose functions
+    for features are ``features``. Its kind is the name of the module that does it.
+    """
+    job = json.loads(Path(sys.argv[1]).read_text("utf-8"))
+    doer = importlib.import_module(f"gradspec.measure.frameworks.{job['kind']}")
+    doer.work(job, setting, features)
+
+
+def report(line: object) -> None:
+    """Add a result to the file that is the second argument of the command line."""
+    with Path(sys.argv[2]).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")

@@ -12,7 +12,6 @@ from typing import Any
 
 from gradspec.driver.emitted import import_file
 from gradspec.measure.features import Feature, applies
-from gradspec.measure.frameworks import jobs
 from gradspec.measure.frameworks.asking import (
     Listed,
     ask,
@@ -21,7 +20,7 @@ from gradspec.measure.frameworks.asking import (
     is_close,
     truths,
 )
-from gradspec.measure.frameworks.setting import Case, Run
+from gradspec.measure.frameworks.setting import Case, Run, report
 
 RELATIVE = 1e-10
 """Float64 against the true value, at moderate points."""
@@ -56,7 +55,7 @@ def work(job: Case, setting: Any, register: Mapping[str, Run]) -> None:
                     trial.example(example, dtype)
             found = {"checks": trial.checks, "failures": trial.failures}
             where = {"display": module_job["display"], "rule": case["rule"]}
-            jobs.report({**where, **found, "values": trial.values})
+            report({**where, **found, "values": trial.values})
 
 
 @dataclass(slots=True)
