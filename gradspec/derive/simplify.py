@@ -560,7 +560,7 @@ def with_known_extrema(expr: Expr) -> Expr:
         then = transform(node.then, lambda part: known.get(part, part))
         if then == node.then:
             return node
-        return fold(Select(node.condition, _cancelled(then), node.other))
+        return fold(Select(node.condition, _with_merged_factors(then), node.other))
 
     return transform(expr, visit)
 
@@ -575,11 +575,11 @@ def _ordered_pairs(condition: Expr) -> Iterator[tuple[Expr, Expr]]:
                 yield b, a
 
 
-def _cancelled(expr: Expr) -> Expr:
+def _with_merged_factors(expr: Expr) -> Expr:
     """``expr`` with the factors of its terms merged."""
     match expr:
         case Apply(op="add" | "sub", args=args):
-            return fold(Apply(expr.op, tuple(map(_cancelled, args))))
+            return fold(Apply(expr.op, tuple(map(_with_merged_factors, args))))
         case Apply(op="mul" | "div" | "neg"):
             return join_factors(guarded_product(expr))
         case _:

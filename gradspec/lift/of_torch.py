@@ -69,23 +69,7 @@ def read(r: Reading) -> None:
     parameters, values, defaults = r.arguments(forward, skipped)
     extra = {p.arg: r.argument(p, d) for p, d in _keyword_only(forward)}
     r.remember(values)
-    context = Context(stored=_stored(r))
-    if "__init__" in methods:
-        fields = {
-            n.attr
-            for n in ast.walk(methods["__init__"])
-            if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)
-        }
-        made: dict[str, Any] = {}
-
-        def fallback(name: str) -> Any:
-            if name in methods and name not in ("forward", "backward"):
-                return Function(methods[name], r.scope, (context,))
-            if name in fields and name not in made:
-                made[name] = r.static_input(name)
-            return made[name].copy() if name in made else None
-
-        context.fallback = fallback
+    context = _context(r, methods)
     m = r.machine
     start = is_class if setup else [*is_class, context]
     returned = m.call_function(
@@ -124,7 +108,31 @@ def read(r: Reading) -> None:
     )
 
 
-def _stored(r: Reading) -> frozenset[str] | None:
+def _context(r: Reading, methods: dict[str, ast.FunctionDef]) -> Context:
+    """The `ctx` of both passes: of a class that makes objects it is the object, which has
+    its methods and the numbers that it is made with."""
+    context = Context(stored=_stored_attributes(r))
+    if "__init__" not in methods:
+        return context
+    fields = {
+        n.attr
+        for n in ast.walk(methods["__init__"])
+        if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)
+    }
+    made: dict[str, Any] = {}
+
+    def fallback(name: str) -> Any:
+        if name in methods and name not in ("forward", "backward"):
+            return Function(methods[name], r.scope, (context,))
+        if name in fields and name not in made:
+            made[name] = r.static_input(name)
+        return made[name].copy() if name in made else None
+
+    context.fallback = fallback
+    return context
+
+
+def _stored_attributes(r: Reading) -> frozenset[str] | None:
     """Attributes that may be set in the object: by methods of the class, or by functions
     of the file that are in no other class; None if some base is not known."""
     node = r.site.node

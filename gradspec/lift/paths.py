@@ -59,7 +59,7 @@ def hypotheses(names: Sequence[str], hints: Mapping[str, int]) -> Iterator[Ranks
     first; then the same with square matrices. Of some the code says the rank."""
     count = len(names)
     if hints:
-        yield from _hinted(names, hints)
+        yield from _ranks_with_hints(names, hints)
         return
     yield Ranks(((True, 0),) * count)
     yield Ranks(((True, 1),) * count)
@@ -81,7 +81,9 @@ def hypotheses(names: Sequence[str], hints: Mapping[str, int]) -> Iterator[Ranks
                 yield Ranks(tuple((False, k) for k in fixed), is_square)
 
 
-def _hinted(names: Sequence[str], hints: Mapping[str, int]) -> Iterator[Ranks]:
+def _ranks_with_hints(
+    names: Sequence[str], hints: Mapping[str, int]
+) -> Iterator[Ranks]:
     most = max(hints.values())
     pools = [(hints[n],) if n in hints else (1, 0, *range(2, most + 1)) for n in names]
     for ranks in product(*pools):

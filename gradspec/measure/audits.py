@@ -212,7 +212,7 @@ def _case(chosen: Chosen, dtype: str, audit: AuditOptions, place: Path) -> Case 
         "batched": is_batched,
         "differentiable": is_derivative(one.written),
         "named": is_function(rule.name),
-        "written": _written(one.rule),
+        "written": _written_form(one.rule),
     }
 
 
@@ -257,7 +257,7 @@ def _elements(variable: Input, one: Instance) -> list[str | int]:
     return [element(variable.name, place) for place in places(axes, one.sizes)]
 
 
-def _written(rule: Rule) -> dict[str, Any] | None:
+def _written_form(rule: Rule) -> dict[str, Any] | None:
     try:
         return written_program(written_outputs(rule))
     except NotImplementedError:

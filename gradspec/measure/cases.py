@@ -147,13 +147,13 @@ def draws(
         for _ in range(DRAWS):
             drawn = attempt(scalars.rule, scalars.sizes, filled, rng)
             if all(scalars.is_sound(program, p) for _, p in drawn.points):
-                yield drawn if filled == batches else _emptied(drawn, batches)
+                yield drawn if filled == batches else _without_elements(drawn, batches)
                 break
         else:
             return
 
 
-def _emptied(drawn: Drawn, batches: Mapping[str, Place]) -> Drawn:
+def _without_elements(drawn: Drawn, batches: Mapping[str, Place]) -> Drawn:
     """The arguments without the elements that an empty batch has not."""
     cells = {
         name: {} if 0 in batches.get(name.removeprefix("probe "), ()) else numbers

@@ -52,7 +52,7 @@ def _cell(
     try:
         got = ask(setting_of, run)
     except Exception as fault:
-        return "error", _told(fault)
+        return "error", _fault_text(fault)
     order = feature["order"]
     if not order and got is None:  # it has checked what there is to check
         return "ok", ""
@@ -67,7 +67,7 @@ def _cell(
     return "wrong", f"got {_short(got)}, expected {_short(wanted)}"
 
 
-def _told(fault: Exception) -> str:
+def _fault_text(fault: Exception) -> str:
     """The first line of an exception's message, or the last if the first only
     announces."""
     words = [line.strip() for line in str(fault).splitlines() if line.strip()] or [""]
