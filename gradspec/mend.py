@@ -27,10 +27,10 @@ from gradspec.lower.context import Findings
 from gradspec.lower.module import Extern, Function, Library, LoweredModule
 from gradspec.lower.rules import lower_rule
 from gradspec.source import Source, Span
+from gradspec.symbolic.borders.limits import beside
 from gradspec.symbolic.compare import Relation, compare
 from gradspec.symbolic.enclose import enclose, is_defined
 from gradspec.symbolic.limit import Effort
-from gradspec.symbolic.neighbours import beside
 from gradspec.syntax.nodes import Item, Module, Named, RuleDef
 from gradspec.syntax.parse import parse
 
