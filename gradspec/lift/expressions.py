@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,6 +16,7 @@ from gradspec.lift.arrays import Arrays
 from gradspec.lift.conditions import Decisions
 from gradspec.lift.names import FRAMEWORKS, Names
 from gradspec.lift.values import (
+    COMPARISONS,
     Array,
     Axes,
     CannotLift,
@@ -512,12 +514,7 @@ _BUILTINS = words(
     " hasattr bool zip enumerate print super callable slice"
 )
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
+    name: getattr(operator, name) for name in COMPARISONS
 }
 
 

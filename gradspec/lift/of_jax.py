@@ -10,7 +10,7 @@ from gradspec.ir.expr import Expr
 from gradspec.ir.walk import substitute
 from gradspec.lift.machine import Machine
 from gradspec.lift.project import Module, Project
-from gradspec.lift.reading import Reading, Site, assigned
+from gradspec.lift.reading import Reading, Site, decorations
 from gradspec.lift.values import ZERO, Array, CannotLift, Function, Library, element
 
 _KINDS = ("custom_vjp", "custom_jvp")
@@ -20,20 +20,15 @@ _DEFINITIONS = ("defvjp", "defjvp", "defjvps")
 def sites(
     module: Module, project: Project, machine: Machine, nodes: Iterator[Any]
 ) -> Iterator[Site]:
-    for node, around in nodes:
-        scope = around[-1] if around else module.tree
-        made = assigned(node, scope)
-        function = made.function if made else node
-        if not isinstance(function, ast.FunctionDef):
-            continue
-        for decorator in [made.maker] if made else function.decorator_list:
-            kind = _kind(decorator, module, project, machine)
-            if kind:
-                skipped = _skipped_places(decorator, function)
-                name = made.name if made else function.name
-                more = (kind, skipped, _definition(node, name, scope))
-                arity = len(function.args.args)
-                yield Site(module, function, "jax", around, read, arity, more, made)
+    for decorator, function, made, around in decorations(nodes, module.tree):
+        kind = _kind(decorator, module, project, machine)
+        if kind:
+            scope = around[-1] if around else module.tree
+            name = made.name if made else function.name
+            defined = _definition(made.node if made else function, name, scope)
+            more = (kind, _skipped_places(decorator, function), defined)
+            arity = len(function.args.args)
+            yield Site(module, function, "jax", around, read, arity, more, made)
 
 
 def _kind(

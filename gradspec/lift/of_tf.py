@@ -10,31 +10,21 @@ from typing import Any
 
 from gradspec.lift.machine import Machine
 from gradspec.lift.project import Module, Project
-from gradspec.lift.reading import Reading, Site, assigned
+from gradspec.lift.reading import Reading, Site, decorations, keyword_only
 from gradspec.lift.values import Array, CannotLift, Function, Library, Opaque, Owner
 
 
 def sites(
     module: Module, project: Project, machine: Machine, nodes: Iterator[Any]
 ) -> Iterator[Site]:
-    for node, around in nodes:
-        made = assigned(node, around[-1] if around else module.tree)
-        function = made.function if made else node
-        if not isinstance(function, ast.FunctionDef):
-            continue
-        for decorator in [_bare(made.maker)] if made else function.decorator_list:
-            found = project.resolve(decorator, module.scope, machine)
-            if isinstance(found, Library) and found.name.endswith(".custom_gradient"):
-                kind = "jax" if found.name.startswith("jax") else "tf"
-                if found.name.split(".")[0] in ("jax", "tensorflow"):
-                    arity = len(function.args.args)
-                    yield Site(
-                        module, function, kind, around, read, arity, assigned=made
-                    )
-
-
-def _bare(maker: ast.expr) -> ast.expr:
-    return maker.func if isinstance(maker, ast.Call) else maker
+    for maker, function, made, around in decorations(nodes, module.tree):
+        decorator = maker.func if made and isinstance(maker, ast.Call) else maker
+        found = project.resolve(decorator, module.scope, machine)
+        if isinstance(found, Library) and found.name.endswith(".custom_gradient"):
+            kind = "jax" if found.name.startswith("jax") else "tf"
+            if found.name.split(".")[0] in ("jax", "tensorflow"):
+                arity = len(function.args.args)
+                yield Site(module, function, kind, around, read, arity, assigned=made)
 
 
 def read(r: Reading) -> None:
@@ -45,11 +35,7 @@ def read(r: Reading) -> None:
     parameters, values, defaults = r.arguments(node, skipped)
     r.remember(values)
     first = [Owner()] if skipped else []
-    extra: dict[str, Any] = {}
-    for parameter, default in zip(
-        node.args.kwonlyargs, node.args.kw_defaults, strict=True
-    ):
-        extra[parameter.arg] = r.argument(parameter, default)
+    extra = {p.arg: r.argument(p, default) for p, default in keyword_only(node)}
     m = r.machine
     whole = m.call_function(Function(node, r.scope), [*first, *values], extra, node)
     match whole:

@@ -8,7 +8,7 @@ from typing import Any
 
 from gradspec.lift.machine import Machine
 from gradspec.lift.project import Module, Project, stored_names
-from gradspec.lift.reading import Reading, Site
+from gradspec.lift.reading import Reading, Site, keyword_only
 from gradspec.lift.values import CannotLift, Class, Context, Function, IsBroken, Library
 
 _BASES = frozenset(("Function", "InplaceFunction", "NestedIOFunction"))
@@ -67,7 +67,7 @@ def read(r: Reading) -> None:
     is_class = [own] if _is_classmethod(forward) else []
     skipped = len(is_class) + (0 if setup else 1)
     parameters, values, defaults = r.arguments(forward, skipped)
-    extra = {p.arg: r.argument(p, d) for p, d in _keyword_only(forward)}
+    extra = {p.arg: r.argument(p, d) for p, d in keyword_only(forward)}
     r.remember(values)
     context = _context(r, methods)
     m = r.machine
@@ -165,11 +165,6 @@ def _is_classmethod(function: ast.FunctionDef) -> bool:
     first = function.args.args[:1]
     named = any(ast.unparse(d) == "classmethod" for d in function.decorator_list)
     return named or bool(first and first[0].arg == "cls")
-
-
-def _keyword_only(function: ast.FunctionDef) -> Iterator[tuple[ast.arg, Any]]:
-    made = function.args
-    yield from zip(made.kwonlyargs, made.kw_defaults, strict=True)
 
 
 # --- what raises, whatever is computed -----------------------------------------------------

@@ -441,11 +441,9 @@ OPERATIONS: dict[str, Operation] = {
     name: operation for names, operation in _NAMED.items() for name in names.split()
 }
 
-FULL_NAMES: dict[str, Operation] = {
-    "tensorflow.size": _count,
-    "jax.numpy.size": _count,
-    "numpy.size": _count,
-}
+FULL_NAMES: dict[str, Operation] = dict.fromkeys(
+    ("tensorflow.size", "jax.numpy.size", "numpy.size"), _count
+)
 
 NOT_ELEMENTWISE = frozenset(
     f"torch{place}.{name}" for place in ("", ".Tensor") for name in ("equal", "select")
@@ -453,34 +451,21 @@ NOT_ELEMENTWISE = frozenset(
 """Functions that have the name of an elementwise one, and are something else."""
 
 _KEYWORDS = {
-    "dim": "axis",
-    "keepdim": "keepdims",
-    "keep_dims": "keepdims",
-    "reduction_indices": "axis",
-    "ord": "p",
-    "exponent": "y",
-    "other": "y",
-    "input": "x",
-    "a": "x",
-    "input_tensor": "x",
-    "logits": "x",
-    "features": "x",
-    "tensor": "x",
-    "t": "x",
-    "a_min": "min",
-    "a_max": "max",
-    "clip_value_min": "min",
-    "clip_value_max": "max",
-    "negative_slope": "slope",
-    "alpha": "slope",
-    "fill_value": "value",
-    "perm": "a",
-    "axes": "a",
-    "dim0": "a",
-    "dim1": "b",
-    "multiplier": "y",
-    "values": "y",
-    "value": "x",
+    name: own
+    for own, names in {
+        "axis": "dim reduction_indices",
+        "keepdims": "keepdim keep_dims",
+        "p": "ord",
+        "y": "exponent other multiplier values",
+        "x": "input a input_tensor logits features tensor t value",
+        "min": "a_min clip_value_min",
+        "max": "a_max clip_value_max",
+        "slope": "negative_slope alpha",
+        "value": "fill_value",
+        "a": "perm axes dim0",
+        "b": "dim1",
+    }.items()
+    for name in names.split()
 }
 """Keywords of the frameworks, and what the functions here call them."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -80,6 +80,26 @@ def assigned(node: ast.AST, scope: ast.AST) -> Assigned | None:
             return None
     whole = maker if isinstance(maker, ast.Call) else call
     return Assigned(node, name, whole, function)
+
+
+Decoration = tuple[ast.expr, ast.FunctionDef, Assigned | None, tuple[ast.AST, ...]]
+"""A decorator or the call that replaces one, the function, the assignment of what such a call
+makes of it, and what is around it."""
+
+
+def decorations(nodes: Iterable[Any], tree: ast.Module) -> Iterator[Decoration]:
+    """The decorations of functions among nodes, each with what is around it."""
+    for node, around in nodes:
+        made = assigned(node, around[-1] if around else tree)
+        function = made.function if made else node
+        if isinstance(function, ast.FunctionDef):
+            for maker in [made.maker] if made else function.decorator_list:
+                yield maker, function, made, around
+
+
+def keyword_only(function: ast.FunctionDef) -> Iterator[tuple[ast.arg, Any]]:
+    """The parameters that are given by name alone, with their defaults."""
+    yield from zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
 
 
 @dataclass(frozen=True, eq=False)
