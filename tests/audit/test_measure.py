@@ -18,9 +18,9 @@ from gradspec.measure.errors import (
     worse,
 )
 from gradspec.primitives.lookup import formula
-from gradspec.stabilise import sampling
 from gradspec.stabilise.accuracy_model import GOOD, Trial
 from gradspec.symbolic.arithmetic_model import Machine
+from gradspec.symbolic.points import measured as sampling
 from gradspec.symbolic.points.formats import largest
 from gradspec.symbolic.truth import FORMATS, pairs
 from tests.derive.rules import completed

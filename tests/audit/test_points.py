@@ -10,7 +10,7 @@ from gradspec.ir.rule import Rule
 from gradspec.measure.quantities import quantities
 from gradspec.measure.truths import Question, question
 from gradspec.source import Source
-from gradspec.symbolic.points.strata import CORE
+from gradspec.symbolic.points.formats import CORE
 
 
 def _rule(text: str) -> Rule:

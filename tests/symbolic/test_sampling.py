@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from gradspec.symbolic import sampling
 from gradspec.symbolic.enclose import enclose
+from gradspec.symbolic.points import simple
 from gradspec.symbolic.points.simple import sample, survey
 from tests.checks.written import written
 
@@ -97,9 +97,9 @@ def test_what_cannot_be_satisfied_gives_no_points() -> None:
 
 def test_the_seed_decides() -> None:
     rule = written(RULES["free"])
-    sampling._survey.cache_clear()
+    simple._survey.cache_clear()
     first = sample(rule, 32, seed=1)
-    sampling._survey.cache_clear()
+    simple._survey.cache_clear()
     assert sample(rule, 32, seed=1) == first
     assert sample(rule, 32, seed=2) != first
 
