@@ -45,6 +45,7 @@ _WRONG = frozenset(["GS403", "GS432", "GS434"])
 
 _TRIES = 24  # of suggestions, in all
 _LOOK = 5  # nodes of the instances that make the check of a changed rule one step
+_LONGEST = 20_000  # characters of an item whose names are changed to try it
 _NAMINGS = 6  # changes of names in a module that are tried, in all
 _MOST = 32  # points at which values are compared
 _NEAR = 1e-6  # how near a limit is to the values beside it
@@ -192,6 +193,8 @@ def keep_namings_that_work(
         span = old[0].span if old else Span(fix.span.start, fix.span.start)
         end = span.end + len(fix.text) - (fix.span.end - fix.span.start)
         text = fix.apply_to(module.source.text)[span.start : end]
+        if len(text) > _LONGEST:
+            return False
         changed = parse(Source(module.source.path, f"{text}\n"))
         if changed.value is None or changed.failed:
             return False

@@ -163,6 +163,8 @@ def _name(chunk: Chunk) -> Iterator[str]:
 
 _TRIES = 24
 """Changes of a file that are tried, in all."""
+_LONGEST = 20_000
+"""Characters of an item that is read again for each change."""
 _KEPT = 2
 """Changes that are offered for one fault."""
 
@@ -193,6 +195,8 @@ def _mends(
     end = starts[number] if number < len(starts) else len(text)
     start = min(start, fix.span.start)
     end = max(text.rfind("\n", start, end) + 1, fix.span.end)
+    if end - start > _LONGEST:
+        return False
     changed = text[start : fix.span.start] + fix.text + text[fix.span.end : end]
     left = [one.span.start + start for one in _read(Source("", changed))[1]]
     before = bisect_left(places, end) - bisect_left(places, start)
