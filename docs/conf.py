@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pygments.lexers import find_lexer_class_by_name
 from pygments.lexers.python import PythonLexer
+from pygments.util import ClassNotFound
 
 import gradspec
 
@@ -36,12 +38,14 @@ autodoc_member_order = "bysource"
 html_theme = "furo"
 html_extra_path = ["site"]
 html_show_copyright = html_show_sourcelink = False
-html_copy_source = False
 
 
 def setup(app: Any) -> None:
     app.add_config_value("gallery", "rules", "env")
-    app.add_lexer("grad", PythonLexer)
+    try:
+        find_lexer_class_by_name("grad")
+    except ClassNotFound:
+        app.add_lexer("grad", PythonLexer)
     app.connect("builder-inited", _write_gallery)
     app.connect("source-read", _with_sidebar)
 

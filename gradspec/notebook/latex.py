@@ -25,6 +25,7 @@ _GREEK = re.compile(
     "|tau|upsilon|phi|chi|psi|omega"
 )
 _RELATIONS = {"<=": r"\le", ">=": r"\ge", "==": "=", "!=": r"\ne"}
+_COMMAND = re.compile(r"\\[a-zA-Z]+")
 _NAMED = re.compile("a?(?:sin|cos|tan)|(?:sin|cos|tan)h|log|max|min")
 _AROUND = {
     "abs": (r"\left|", r"\right|"),
@@ -180,9 +181,9 @@ def _power(base: nodes.Expr, exponent: nodes.Expr) -> _Text:
     raised = f"^{{{_spelling(exponent)[0]}}}"
     is_number = isinstance(exponent, nodes.Number)
     match base:
-        case nodes.Call(name, None, (part,), ()) if is_number and not _function(
-            name, None
-        ).startswith(r"\operatorname"):
+        case nodes.Call(name, None, (part,), ()) if is_number and _COMMAND.fullmatch(
+            _function(name, None)
+        ):
             argument = _in_brackets(_spelling(part)[0])
             return f"{_function(name, None)}{raised}{argument}", _POWER
     return _at(base, _ATOM) + raised, _POWER

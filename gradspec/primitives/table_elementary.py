@@ -194,6 +194,7 @@ _LOGISTIC = (
         sympy=lambda sp, x: -sp.log(1 + sp.exp(-x)),
         model=lambda np, x: -np.logaddexp(0.0, -x),
         cost=30,
+        notation=r"\log\sigma",
         source="Mächler, Accurately computing log(1 - exp(-|a|)), 2012",
         spellings=calls(
             1,

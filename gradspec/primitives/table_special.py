@@ -181,6 +181,7 @@ _GAMMA = (
         series=lambda x: x.lgamma(),
         sympy=lambda sp, x: sp.loggamma(x),
         cost=60,
+        notation=r"\log\Gamma",
         source="DLMF 5.2.1; C standard, 7.12.8.3",
         spellings=calls(
             1, "lgamma", "torch.lgamma", "tf.math.lgamma", "math.lgamma", "lgamma"

@@ -48,6 +48,9 @@ CASES = {
     "square(tanh(x)) + sigmoid(-x)**2": (
         r"\tanh^{2}\left(x\right) + \sigma^{2}\left(-x\right)"
     ),
+    "lgamma(x)**2 + logsigmoid(x)": (
+        r"\log\Gamma\left(x\right)^{2} + \log\sigma\left(x\right)"
+    ),
     "square(square(x))": r"\left(x^{2}\right)^{2}",
     "gamma(x) + gamma": r"\Gamma\left(x\right) + \gamma",
     "my_rule.z(x, k=2)": r"\operatorname{my\_rule.z}\left(x, k = 2\right)",
