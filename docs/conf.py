@@ -9,11 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pygments.lexers import find_lexer_class_by_name
-from pygments.lexers.python import PythonLexer
-from pygments.util import ClassNotFound
-
 import gradspec
+from gradspec.editor.highlighting import GradLexer
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))  # the workers that draw import `gallery`
@@ -42,10 +39,7 @@ html_show_copyright = html_show_sourcelink = False
 
 def setup(app: Any) -> None:
     app.add_config_value("gallery", "rules", "env")
-    try:
-        find_lexer_class_by_name("grad")
-    except ClassNotFound:
-        app.add_lexer("grad", PythonLexer)
+    app.add_lexer("grad", GradLexer)
     app.connect("builder-inited", _write_gallery)
     app.connect("source-read", _with_sidebar)
 

@@ -53,6 +53,11 @@ def test_verdicts_and_findings_are_those_of_check_text(
     assert broken["rules"] == [] and "GS103" in broken["findings"][0]["text"]
 
 
+def test_a_fix_is_the_whole_text_mended(answers: list[dict[str, Any]]) -> None:
+    fixes = answers[0]["findings"][0]["fixes"]
+    assert [fix["text"] for fix in fixes][:1] == [WRONG.replace("* sin", "* cos")]
+
+
 def test_without_numpy_a_sentence_stands_for_the_code(
     answers: list[dict[str, Any]],
 ) -> None:
