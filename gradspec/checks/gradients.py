@@ -518,8 +518,8 @@ def _with_all_elements(
     forward = rule.keep((*rule.forward, *rule.surrogates))
     alone = forward.redefine(*rule.backward_locals, entry)
     for gap in known.missed:
-        fault = _fault(alone, gap)
-        if fault is not None and _fault(forward, gap) is None:
+        fault = fault_at(alone, gap)
+        if fault is not None and fault_at(forward, gap) is None:
             method = "elements that do not exist"
             verdict = replace(
                 judged.verdict, status=Status.REFUTED, method=method, sizes=""
@@ -528,7 +528,8 @@ def _with_all_elements(
     return judged
 
 
-def _fault(rule: Rule, gap: Gap) -> OutOfRange | None:
+def fault_at(rule: Rule, gap: Gap) -> OutOfRange | None:
+    """The use of an element that does not exist at the sizes of a gap, if there is one."""
     try:
         unroll(rule, gap.sizes, gap.integers)
     except OutOfRange as fault:

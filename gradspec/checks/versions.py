@@ -14,6 +14,7 @@ from enum import Enum
 from fractions import Fraction
 
 from gradspec.checks.evidence import Claim, is_rounding
+from gradspec.checks.gradients import fault_at
 from gradspec.checks.instances import Instance, Instances, Point, instances, stem
 from gradspec.checks.proofs import is_defined, prove
 from gradspec.checks.regions import region_points
@@ -313,6 +314,9 @@ class _Both:
                 if seen.relation in _APART:
                     return self._difference(was, claim, point, seen)
                 agreeing += seen.relation is Relation.EQUAL
+        lacking = self._lacking(was, known)
+        if lacking is not None:
+            return lacking
         sizes = self._proved_sizes(was, now, claims, known, effort)
         if sizes is not None and (not sizes or sizes == "every size"):
             return Part(was, How.PROVED, sizes)
@@ -324,6 +328,21 @@ class _Both:
         if not agreeing:
             return Part(was, How.UNKNOWN, reason="no point could be decided")
         return Part(was, How.AGREES, sizes or "", agreeing)
+
+    def _lacking(self, was: str, known: Instances) -> Part | None:
+        """The part, if the new version uses an element that does not exist, at sizes
+        that the old one knows."""
+        kept = tuple(d for d in self.rule.definitions if not d.name.endswith(_NEW))
+        outputs = tuple(o for o in self.rule.outputs if not o.name.endswith(_NEW))
+        old = replace(self.rule, definitions=kept, outputs=outputs)
+        for gap in known.missed:
+            fault = fault_at(self.rule, gap)
+            if fault is not None and fault_at(old, gap) is None:
+                given = {**gap.sizes, **gap.integers}
+                point = ", ".join(f"{name} = {value}" for name, value in given.items())
+                now = f"an element that does not exist ({fault.name})"
+                return Part(was, How.DIFFERS, point=point, was="a number", now=now)
+        return None
 
     def _proved_sizes(
         self,

@@ -15,7 +15,7 @@ from gradspec.lift.expressions import STEPS
 from gradspec.lift.names import is_free
 from gradspec.lift.paths import Paths, lift_site, sites_of
 from gradspec.lift.project import MARKERS, File, Project, Unreadable, read
-from gradspec.lift.reading import Lifted, Site
+from gradspec.lift.reading import Lifted, Site, Variable
 from gradspec.lift.rules import Form, Writer, laid_out, rule_text
 from gradspec.lift.values import CannotLift, IsBroken
 from gradspec.lift.verdicts import FINDINGS, NOT_LIFTED, PERHAPS, Judge, Judged
@@ -68,8 +68,9 @@ class Finding:
     assumptions: tuple[str, ...] = ()
     rule: str = ""
     detail: tuple[str, ...] = ()
-    inputs: tuple[tuple[str, int, bool, str], ...] = ()
-    """The inputs of a refuted rule: name, number of axes, True for a number, default."""
+    inputs: tuple[tuple[str, int, str, str], ...] = ()
+    """The inputs of a refuted rule: name, number of axes, "number" or "constant" if it
+    takes no gradient, default."""
     point: str = ""
     """The counterexample of a refuted rule, as it is shown."""
 
@@ -168,6 +169,12 @@ def _verdict_on(site: Site, project: Project, name: str, start: Finding) -> Find
     return found
 
 
+def _kind(variable: Variable, rule: Lifted) -> str:
+    if variable.is_static:
+        return "number"
+    return "constant" if rule.gradients.get(variable.name) is None else ""
+
+
 def _of_paths(paths: Paths, name: str, start: Finding) -> Finding:
     done: list[tuple[Lifted, Judged]] = []
     for rule in paths.lifted:
@@ -193,7 +200,7 @@ def _of_paths(paths: Paths, name: str, start: Finding) -> Finding:
         (
             v.name,
             len(v.axes),
-            v.is_static,
+            _kind(v, rule),
             "" if v.default is None else str(float(v.default)),
         )
         for v in rule.inputs

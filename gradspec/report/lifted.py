@@ -45,7 +45,7 @@ _DO = {
     "callback": "call what they are given",
     "branch": "branch on elements",
 }
-_CODES = {"refuted": "GS401", "broken": "lift-broken"}
+_CODES = {"refuted": "GS401", "broken": "GS760"}
 _TITLES = {
     "refuted": "a hand-written gradient is not the derivative",
     "broken": "a hand-written gradient cannot run",
@@ -208,18 +208,26 @@ def scripts(findings: Iterable[Finding]) -> Iterator[tuple[str, str]]:
 def _script(one: Finding) -> str:
     path = PurePosixPath(one.file)
     point = dict(_AT_POINT.findall(one.point))
-    args = [
-        _argument(one.framework, *given, point.get(given[0], ""))
-        for given in one.inputs
+    rows = [
+        (i[0], i[2], _argument(one.framework, *i, point.get(i[0], "")))
+        for i in one.inputs
     ]
+    is_torch = one.framework == "torch"  # its check takes any input
+    varied = [row for row in rows if is_torch or not row[1]]
+    given = "".join(f"{text}, " for *_, text in varied)
+    called = f"{one.name}.apply" if is_torch else one.name
+    if len(varied) < len(rows):
+        values = (text if kind else name for name, kind, text in rows)
+        names = ", ".join(name for name, *_ in varied)
+        called = f"lambda {names}: {one.name}({', '.join(values)})"
     lines = [
         f"# {printable(one.name)}, {printable(one.file)}:{one.line}: {printable(one.reason)}",
         "import sys",
         f"sys.path.insert(0, {path.parent.as_posix()!r})",
         *_IMPORTS[one.framework],
         f"from {path.stem} import {one.name}  # it may need another import",
-        f"given = ({', '.join(args)}{',' if len(args) == 1 else ''})",
-        _CHECKS[one.framework].format(name=one.name),
+        f"given = ({given.rstrip() if len(varied) == 1 else given[:-2]})",
+        _CHECKS[one.framework].format(called),
     ]
     return "\n".join(lines) + "\n"
 
@@ -230,9 +238,10 @@ _IMPORTS = {
     "jax": ("import numpy as np", "from jax.test_util import check_grads"),
 }
 _CHECKS = {
-    "torch": "torch.autograd.gradcheck({name}.apply, given)",
-    "tf": "print(*tf.test.compute_gradient({name}, given), sep='\\n')",
-    "jax": "check_grads({name}, given, order=1, modes=['rev'])",
+    "torch": "torch.autograd.gradcheck({}, given)",
+    "tf": "for own, differences in zip(*tf.test.compute_gradient({}, given)):\n"
+    "    np.testing.assert_allclose(own, differences, rtol=2e-3, atol=2e-3)",
+    "jax": "check_grads({}, given, order=1, modes=['rev'])",
 }
 
 
@@ -241,16 +250,17 @@ _AT_POINT = re.compile(r"(\w+) = ([-+\d.e\[][-+\d.e\[\], ]*)(?=, \w+ = |$)")
 
 
 def _argument(
-    framework: str, name: str, axes: int, is_number: bool, default: str, value: str
+    framework: str, name: str, axes: int, kind: str, default: str, value: str
 ) -> str:
     """The value at the counterexample; what plays no part in it is any other."""
-    if is_number:
+    if kind == "number":
         return value or default or "2.0"
+    asked = "" if kind else ", requires_grad=True"
     if value and framework == "torch":
-        return f"torch.tensor({value}, dtype=torch.float64, requires_grad=True)"
+        return f"torch.tensor({value}, dtype=torch.float64{asked})"
     if value:
         return f"np.array({value}, 'float32')"
     sizes = ", ".join(["3"] * max(axes, 1))
     if framework == "torch":
-        return f"torch.randn({sizes}, dtype=torch.float64, requires_grad=True)"
+        return f"torch.randn({sizes}, dtype=torch.float64{asked})"
     return f"np.random.standard_normal(({sizes},)).astype('float32')"

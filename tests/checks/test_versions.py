@@ -67,6 +67,8 @@ OTHER = [
     ("the default of an option", f("y = sigmoid(x)"), f("y = sigmoid(b * x)", head="x, b: static = 2"),
      "y x = 1 0.7310585786 0.880797078"),
     ("a range", SOFTMAX, SOFTMAX.replace("for j)", "for j if j <= i)"), "y[0] x[0] = 1, x[1] = 2"),
+    ("an element that does not exist", "rule f(x[n]) -> y:\n    y = sum(x[i + 1] - x[i] for i if i < n - 1)\n",
+     "rule f(x[n]) -> y:\n    y = sum(x[i + 2] - x[i + 1] for i if i < n - 1)\n", "y n = 2 a number an element that does not exist (x[2])"),
     ("the start of a recurrence", RNN, RNN.replace("t > 0", "t > 1"), "h[1] a[0] = "),
     ("outputs in another order", "rule f(x) -> (a, b):\n    a = cos(x)\n    b = sin(x)\n",
      "rule f(x) -> (b, a):\n    a = cos(x)\n    b = sin(x)\n", "a x = "),

@@ -58,14 +58,23 @@ def test_json() -> None:
 
 
 def test_github_and_sarif() -> None:
-    given = (_case(WRONG), _case(RIGHT), _case("t11_guarded_quotient"))
+    given = (_case(WRONG), _case(RIGHT), _case(BROKEN), _case("t11_guarded_quotient"))
     _, text = _run(*given, "--format", "github")
-    assert [line.split(" ")[0] for line in text.splitlines()] == ["::error", "::notice"]
+    assert [line.split(" ")[0] for line in text.splitlines()] == [
+        *("::error", "::error", "::notice")
+    ]
     _, text = _run(*given, "--format", "sarif")
-    (result,) = json.loads(text)["runs"][0]["results"]
-    assert result["ruleId"] == "GS401"
-    place = result["locations"][0]["physicalLocation"]
-    assert place["region"]["startLine"] == 15
+    results = json.loads(text)["runs"][0]["results"]
+    places = [one["locations"][0]["physicalLocation"]["region"] for one in results]
+    found = {
+        one["ruleId"]: place["startLine"]
+        for one, place in zip(results, places, strict=True)
+    }
+    assert found == {"GS401": 15, "GS760": 13}
+    assert (
+        "a hand-written gradient cannot run"
+        in CliRunner().invoke(cli, ["explain", "GS760"]).output
+    )
 
 
 def test_written_rules_compile(tmp_path: Path) -> None:
