@@ -391,19 +391,21 @@ def agreeing(name: str, seen: Iterable[Evidence]) -> Verdict:
     """The verdict on agreeing values: the digits of balls, or those of rounded
     numbers."""
     seen = tuple(seen)
+    is_solved = any(one.claim.instance.equations for one in seen)
+    how = "ball arithmetic" + " where the equations hold" * is_solved
     digits = [d for one in seen for d in one.agreeing]
     apart = [c for one in seen for c in one.rounded]
     verdict = Verdict(
         name,
         Status.AGREES,
-        "ball arithmetic",
+        how,
         points=len(digits) + len(apart),
         digits=min((*digits, _MOST_DIGITS)) if digits else 0,
         bits=max((one.bits for one in seen), default=0),
     )
     if apart:
         least = min(relative_digits(c.left, c.right) for c in apart)
-        method = "ball arithmetic, numbers as exact as they are written"
+        method = f"{how}, numbers as exact as they are written"
         return replace(verdict, method=method, digits=max(0, least))
     return verdict
 

@@ -88,7 +88,7 @@ def judge(
     """A judgement for each pair of inputs; its verdict's ``input`` is ``x,z`` for the
     derivative of ``dx`` by ``z``. A ranked rule is written out at small sizes."""
     known = {verdict.input: verdict for verdict in first}
-    if is_too_large(rule):
+    if is_too_large(rule) or any(d.is_equation for d in rule.definitions):
         return ()
     some = few(rule).small[:_INSTANCES]
     pairs = [pair for one in some for pair in islice(_pairs(one), _MOST)]

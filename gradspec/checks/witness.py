@@ -57,8 +57,10 @@ class _Unsettled(Exception):
 
 def witnesses(rule: Rule) -> Outcome[tuple[Witness, ...]]:
     """SymPy's word on every derivative of a complete rule. None on one that goes through
-    the override of another rule, which is no derivative, or is too large."""
-    if is_too_large(rule) or calls_surrogate(rule):
+    the override of another rule, which is no derivative, or an equation, which has no
+    formula, or is too large."""
+    has_equations = any(d.is_equation for d in rule.definitions)
+    if is_too_large(rule) or calls_surrogate(rule) or has_equations:
         return Outcome(())
     known = few(rule)
     counts: dict[str, int] = {}

@@ -88,8 +88,11 @@ def as_definition(
     None if it is at fault."""
     given = node.indices or ()
     names = tuple(index for index in given if isinstance(index, nodes.Name))
-    if len(names) < len(given):  # the definition is refused for it
-        return replace(_whole(node, names), indices=given)
+    for odd in (index for index in given if index not in names):
+        headline = "the indices of an equation are plain names"
+        help = f"write `solve {node.name}[i] if …: …`, with a condition on `i`"
+        cx.findings.error("GS236", headline, odd.span, help=help)
+        return None
     known = len(cx.findings.diagnostics)
     bindings = make_bindings(names, cx)
     with cx.scope.bind(bindings):

@@ -32,6 +32,8 @@ def forward_formulas(rule: Rule, definition: nodes.RuleDef) -> Iterator[str]:
         match statement:
             case nodes.Assign(name, indices, value) if name not in backward:
                 yield latex.assignment(name, indices, value)
+            case nodes.Solve(name) if name not in backward:
+                yield latex.equation(statement)
             case nodes.Surrogate(name, indices, value):
                 text = latex.assignment(name, indices, value)
                 yield rf"\text{{surrogate }} {text}"
@@ -48,16 +50,26 @@ def gradient_formulas(
     written = {
         one.name: one
         for one in definition.body
-        if isinstance(one, nodes.Assign | nodes.Override)
+        if isinstance(one, nodes.Assign | nodes.Override | nodes.Solve)
     }
     for one in (*rule.backward_locals, *rule.backward):
         if one.is_derived:
             yield _derived(rule, one)
         else:
             found = written[one.name]
-            text = latex.assignment(found.name, found.indices, found.value)
+            is_equation = isinstance(found, nodes.Solve)
+            text = (
+                latex.equation(found)
+                if isinstance(found, nodes.Solve)
+                else latex.assignment(found.name, found.indices, found.value)
+            )
             source = rule.source.slice(found.value.span)
-            yield GradientFormula(one.name, text, f"{one.name} = {source}", one.reason)
+            said = (
+                f"solve {one.name}: {source}"
+                if is_equation
+                else f"{one.name} = {source}"
+            )
+            yield GradientFormula(one.name, text, said, one.reason)
 
 
 def _derived(rule: Rule, entry: Definition) -> GradientFormula:

@@ -55,6 +55,17 @@ def assignment(
         return f"{_with_indices(name(target), indices or ())} = {_spelling(value)[0]}"
 
 
+def equation(node: nodes.Solve) -> str:
+    """``\\text{solve } x_{i}: \\quad left = right``, with its condition."""
+    assert isinstance(node.value, nodes.Compare)
+    with deep():
+        left, right = (_spelling(side)[0] for side in node.value.operands)
+        said = rf"\text{{solve }} {_with_indices(name(node.name), node.indices or ())}"
+        if node.condition is not None:
+            said += rf" \text{{ if }} {_spelling(node.condition)[0]}"
+        return rf"{said}: \quad {left} = {right}"
+
+
 def function(definition: nodes.FunctionDef) -> str:
     """``\\sigma\\left(t\\right) = …``"""
     parameters = _in_brackets(_comma_list(each.id for each in definition.parameters))

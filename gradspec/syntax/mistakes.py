@@ -527,6 +527,18 @@ _CHECKS: tuple[Callable[[Stop], Fault | None], ...] = (
     _exact_place,
     _statement_of_python,
     _Mistake(
+        "GS131",
+        "`solve` has one equation after a colon",
+        "write `solve x: left == right`",
+        lambda stop: (
+            stop.line.first == "SOLVE"
+            and stop.at(1 - stop.index).type == "NAME"
+            and (
+                stop.found.type == "EQUAL" or (stop.ended and "COLON" in stop.expected)
+            )
+        ),
+    ),
+    _Mistake(
         "GS108",
         "`=` assigns; it does not compare",
         "write `==`",

@@ -302,7 +302,9 @@ def _equation(statement: nodes.Solve) -> str:
         head += [" from ", _at(statement.start, _OR)]
     if statement.condition is not None:
         head += [" if ", _at(statement.condition, _OR)]
-    document = _in_brackets(_spelling(statement.value)[0], _OPEN, _CLOSE)
+    assert isinstance(statement.value, nodes.Compare)
+    left, right = (_at(side, _SUM) for side in statement.value.operands)
+    document = _in_brackets((left, _BLANK, "== ", right), _OPEN, _CLOSE)
     return _render(_Block((*head, ": ", document), True), INDENT)
 
 

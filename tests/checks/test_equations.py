@@ -9,7 +9,12 @@ from gradspec.checks.check import check
 from gradspec.derive.complete import complete
 from gradspec.ir.expr import show
 from gradspec.ir.rule import Status
-from tests.checks.equations import AGREES, KEPLER, LINEAR, PROVED, WRONG
+from gradspec.notebook.formulas import forward_formulas
+from gradspec.source import Source
+from gradspec.syntax import nodes
+from gradspec.syntax.parse import parse
+from gradspec.syntax.printer import WIDTH, print_module
+from tests.checks.equations import AGREES, CHOLESKY, KEPLER, LINEAR, PROVED, WRONG
 from tests.checks.test_recurrences import _last
 from tests.checks.written import written
 
@@ -138,3 +143,28 @@ def test_the_start_chooses_the_solution() -> None:
 def test_an_equation_without_a_solution_is_an_error() -> None:
     text = "rule none(a) -> x:\n    solve x: x**2 + a**2 + 1 == 0\n"
     assert [d.code for d in check(written(text), 5.0).diagnostics] == ["GS269"]
+
+
+@pytest.mark.parametrize("text", (*PROVED, *AGREES), ids=_name)
+def test_the_canonical_layout_says_the_same(text: str) -> None:
+    module = parse(Source("test.grad", text)).value
+    assert module is not None
+    printed = print_module(module)
+    again = parse(Source("test.grad", printed)).value
+    assert again is not None
+    assert (again.items, print_module(again)) == (module.items, printed)
+    assert max(map(len, printed.splitlines())) <= WIDTH
+
+
+def test_an_equation_in_a_notebook() -> None:
+    text = CHOLESKY.strip() + "\n"
+    module = parse(Source("test.grad", text)).value
+    assert module is not None
+    (item,) = module.items
+    assert isinstance(item, nodes.RuleDef)
+    rule = written(text)
+    said = list(forward_formulas(rule, item))
+    assert said[1] == (
+        r"\text{solve } l \text{ if } j \le i: \quad"
+        r" \sum_{k} l_{i, k} \, l_{j, k} = a_{i, j}"
+    )

@@ -85,6 +85,7 @@ ONE = [
     # clauses
     (body("assume y > 0", "y = x"), "GS214", "y"),
     (body("assume a > 0", "a = x", "y = a"), "GS214", "a"),
+    (body("assume u > 0", "y = x", "solve u: u == dy - u"), "GS214", "u"),
     (body("assume q > 0", "y = x"), "GS201", "q"),
     (body("assume x", "y = x"), "GS240", "x"),
     (body("a = x", "y = a", "surrogate a = x"), "GS215", "a"),
@@ -93,6 +94,17 @@ ONE = [
     (body("y = 1", "surrogate y = x", "surrogate y = x"), "GS207", "y"),
     (body("y = 1", "surrogate y = x", header="f(x) -> (y: int)"), "GS215", "y"),
     (body("y = x", "save q"), "GS216", "q"),
+    # equations
+    (ranked("solve y: w[i, 0] * y[0] == c[i]", "z = x[0]"), "GS230", "i"),
+    (
+        ranked("solve y: sum(w[i, j] * y[j] for j) == 1", "z = x[0]"),
+        "GS268",
+        "sum(w[i, j] * y[j] for j) == 1",
+    ),
+    (body("solve y: x + t == 1"), "GS268", "solve y: x + t == 1"),
+    (body("y = x", "solve dx: dx * x == dy"), "GS206", "dx"),
+    (body("solve y: y + dy == x"), "GS213", "dy"),
+    (ranked("solve y[i + 1]: y[i] == x[i]", "z = x[0]"), "GS236", "i + 1"),
     (body("y = x", "save k"), "GS216", "k"),
     (body("y = x", "recompute x"), "GS216", "x"),
     (body("y = x", "g = dy", "dx = g", "save g"), "GS216", "g"),

@@ -160,7 +160,7 @@ def test_comprehensions() -> None:
 
 @pytest.mark.parametrize(
     "word",
-    "rule assume surrogate override because save recompute example nograd int bool static".split(),
+    "rule assume solve surrogate override because save recompute example nograd int bool static".split(),
 )
 def test_words_of_the_language_are_names_too(word: str) -> None:
     assert parse_expression(word) == nodes.Name(word, span=AT)

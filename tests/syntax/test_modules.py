@@ -203,6 +203,7 @@ def test_examples() -> None:
     [
         "assume",
         "surrogate",
+        "solve",
         "override",
         "save",
         "recompute",
@@ -214,6 +215,18 @@ def test_examples() -> None:
 def test_a_statement_word_may_be_assigned(word: str) -> None:
     assert isinstance(statement_of(f"{word} = {word} + 1"), nodes.Assign)
     assert isinstance(statement_of(f"{word}[i] = {word}[i] + 1"), nodes.Assign)
+
+
+def test_an_equation() -> None:
+    match statement_of("solve y[i] from x[i] if i > 0: y[i]**2 == x[i]"):
+        case nodes.Solve("y", (nodes.Name("i"),), nodes.Compare(), start, condition):
+            assert isinstance(start, nodes.Indexed)
+            assert isinstance(condition, nodes.Compare)
+        case other:
+            pytest.fail(str(other))
+    bare = statement_of("solve y: y**2 == x")
+    assert isinstance(bare, nodes.Solve)
+    assert (bare.indices, bare.start, bare.condition) == (None, None, None)
 
 
 def test_a_definition_may_be_exact() -> None:

@@ -116,7 +116,7 @@ def test_there_is_an_end_to_what_is_reported() -> None:
 
 
 pieces = st.sampled_from(
-    "rule def from import assume surrogate override because save example if else for and"
+    "rule def from import assume solve surrogate override because save example if else for and"
     " or not nograd int static x y dx f _z lambda in 2 1.5 1e9 .5 'a' \"b\" \"\"\" ''' ( )"
     " [ ] , . ... : = == < <= -> ** * / + - % ^ && ! ? \\ ; é × # \n \n \n\t \r\n".split(
         " "
