@@ -30,6 +30,8 @@ Point = Mapping[str, Any]
 
 _MARK = "~"
 _STARTS = tuple(map(Fraction, ("1", "1/2", "-1", "2", "-1/2", "1/8")))
+_MOST_FAILURES = 32
+"""Points without a solution after which none is sought at others."""
 
 
 class Solutions:
@@ -40,14 +42,15 @@ class Solutions:
         self.ahead = tuple(e for e in equations if e.is_forward)
         self.behind = tuple(e for e in equations if not e.is_forward)
         self._points: dict[tuple[object, ...], Point | None] = {}
+        self._failures = 0
 
     @cached_property
     def unknowns(self) -> frozenset[str]:
         return frozenset(unknown(one.name) for one in (*self.ahead, *self.behind))
 
     def _residual(self, one: Definition) -> Expr:
-        """What is 0 where the equation holds, in inputs and unknowns."""
-        value = expand(closed_values(self.rule, (one.value,))[0])
+        """What is 0 where the equation holds, in inputs and unknowns, calls kept."""
+        value = closed_values(self.rule, (one.value,))[0]
         own = Ref(unknown(one.name))
         match value:
             case Apply("sub", (first, gap)) if first == own:
@@ -162,7 +165,10 @@ class Solutions:
         return (*(i.name for i in self.rule.inputs), *self.rule.cotangents)
 
     def _solve_point(self, point: Point) -> Point | None:
+        if self._failures == _MOST_FAILURES:
+            return None
         found = next(self._forward(point), None)
+        self._failures += found is None
         for equations in self._backward:
             start = {**dict.fromkeys(equations.unknowns, Fraction(0)), **(found or {})}
             found = None if found is None else equations.solution(start)
@@ -254,8 +260,8 @@ def _is_alone(side: Expr, other: Expr, inputs: set[str]) -> bool:
 
 
 def _equations(residuals: list[Expr], unknowns: list[str]) -> Equations:
-    slopes = [_slopes(residual, unknowns) for residual in residuals]
-    return Equations(residuals, unknowns, slopes)
+    values = [expand(residual) for residual in residuals]  # of calls the true slopes
+    return Equations(values, unknowns, [_slopes(value, unknowns) for value in values])
 
 
 def _slopes(value: Expr, by: Sequence[str]) -> list[Expr]:

@@ -17,7 +17,7 @@ from flint import arb, arb_mat, ctx
 from gradspec.ir.expr import Expr
 from gradspec.symbolic.enclose import Program, is_defined, to_ball
 
-BITS = 3072
+BITS = 2560
 """Bits of a solution: more than comparisons use, so that its rounding is not seen."""
 
 _FIRST, _STEPS, _HALVINGS = 96, 48, 6
@@ -53,8 +53,8 @@ class Equations:
             return point
         given = {n: to_ball(point[n]).mid() for n in self.unknowns}
         found, bits = self._approach({**point, **given}), _FIRST
-        while found is not None and bits < 2 * BITS:
-            bits = min(2 * bits, 2 * BITS)
+        while found is not None and bits < BITS:
+            bits = min(2 * bits, BITS)
             step = self._step(found, bits)
             found = None if step is None else self._point_after(found, step, 1.0, bits)
         return found
@@ -112,9 +112,9 @@ class Equations:
         """The point with balls that certainly have a solution, the only one nearby."""
         if not self.count:
             return point
-        bits = 2 * BITS
+        bits = BITS
         with ctx.workprec(bits):
-            radius = arb(2) ** (-BITS // 2)
+            radius = arb(2) ** (-BITS // 4)
             around = {name: arb(point[name], radius) for name in self.unknowns}
         inside = self._program.run({**point, **around}, bits)
         exact = self._program.run(point, bits)[: self.count]
@@ -137,7 +137,7 @@ class Equations:
             if not isfinite(value) or not point[name].contains(arb(value)):
                 return point
             short[name] = Fraction(value)
-        values = self._program.run({**point, **short}, 2 * BITS)[: self.count]
+        values = self._program.run({**point, **short}, BITS)[: self.count]
         is_zero = all(is_defined(value) and value.is_zero() for value in values)
         return {**point, **short} if is_zero else point
 

@@ -203,5 +203,4 @@ WRONG = (
     (SCALED, "-2 * u[i]", "-u[i]", "a"),
     (CHOLESKY, "s[i, j] + s[j, i] if", "s[i, j] if", "a"),
     (EIGH, "w[j] - w[i]", "w[i] - w[j]", "a"),
-    (QR, "m[j, i] if i < j", "0 if i < j", "a"),
 )

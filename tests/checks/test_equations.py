@@ -54,7 +54,17 @@ def test_a_refutation_shows_the_inputs_of_the_equation() -> None:
     )
 
 
+CALLED = """
+rule gate(v) -> s:
+    s = tanh(v)
+    surrogate s = tanh(v / 2)
+
+"""
+
 DERIVED = """
+rule gated(x[n], w[n, n]) -> z[n]:
+    solve z: z[i] == gate(sum(w[i, j] * z[j] for j) / 8 + x[i])
+
 rule coupled(a, b) -> (x, y):
     assume abs(a) < 1, abs(b) < 1
     solve x: x == cos(a * y)
@@ -80,7 +90,7 @@ rule anomalies(m[n], e[]) -> y[]:
 @pytest.mark.parametrize("text", DERIVED.strip().split("\n\n"), ids=_name)
 def test_what_is_left_out_is_derived(text: str) -> None:
     """A wrong derivation is found on elements (`recheck`)."""
-    rule = written(_forward(KEPLER) + "\n" + text)
+    rule = written(f"{_forward(KEPLER)}{CALLED}{text}")
     assert all(d.is_derived for d in rule.backward)
     outcome = check(rule, 5.0)
     assert not outcome.diagnostics

@@ -112,9 +112,18 @@ passed = st.lists(
 calls = st.builds(
     nodes.ForeignCall, paths, st.none() | passed.map(tuple), name_tuples, span=_at
 )
+_equations = st.builds(
+    nodes.Compare, st.tuples(expressions, expressions), st.just(("==",)), span=_at
+)
 statements: st.SearchStrategy[nodes.Statement] = st.one_of(
     st.builds(nodes.Assign, words, _indices, expressions, st.booleans(), **_places),
     st.builds(nodes.Assume, _conditions, span=_at),
+    st.builds(
+        nodes.Solve,
+        *(words, _indices, _equations),
+        *(st.none() | expressions, st.none() | expressions),
+        **_places,
+    ),
     st.builds(nodes.Surrogate, words, _indices, expressions, **_places),
     st.builds(nodes.Override, words, _indices, expressions, texts, **_places),
     st.builds(
