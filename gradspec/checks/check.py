@@ -31,6 +31,7 @@ OF_RULE: tuple[Callable[[Rule], Iterable[Diagnostic]], ...] = (
     lints.unused_inputs,
     lints.unused_locals,
     domain.missing_elements,
+    domain.lasting_gaps,
     examples.check,
 )
 

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from gradspec.checks.diagnosis.wording import assuming
 from gradspec.checks.instances import Instance, Instances, Point, instances, stem
 from gradspec.diagnostics import Diagnostic, error, warning
-from gradspec.ir.expr import Apply, Const, Expr, Ref, show
+from gradspec.ir.expr import Apply, Const, Expr, Idx, Ref, show
 from gradspec.ir.rule import Rule
 from gradspec.ir.tidy import tidy
-from gradspec.ir.unroll import is_beyond, partial
+from gradspec.ir.unroll import Sizes, is_beyond, partial, unrolled_at
 from gradspec.ir.walk import children, expand, names, nodes, substitute
 from gradspec.primitives.lookup import formula, primitive
 from gradspec.symbolic.borders.limits import beside
@@ -112,6 +112,56 @@ def missing_elements(rule: Rule) -> Iterator[Diagnostic]:
                 " which sizes the rule is meant, `assume n > 2`",
             )
             return
+
+
+def lasting_gaps(rule: Rule) -> Iterator[Diagnostic]:
+    """Diagnostics for an element that does not exist however long an axis is: of
+    ``x[t - 2] if t > 0``, at all sizes but 1. A stencil that is longer than its axis
+    lacks elements at small sizes only."""
+    forward = rule.keep((*rule.forward, *rule.surrogates))
+    every = [n for one in forward.definitions for n in nodes(one.value)]
+    indices = [i for n in every if isinstance(n, Ref) for i in n.indices]
+    if all(isinstance(index, Const | Idx) for index in indices):
+        return
+    number = max((int(abs(n.value)) for n in every if isinstance(n, Const)), default=0)
+    seen = {tuple(gap.sizes.values()): gap.sizes for gap in instances(forward).missed}
+    for sizes in sorted(seen.values(), key=lambda sizes: sum(sizes.values())):
+        made, gaps = unrolled_at(forward, sizes)
+        if made or not gaps or any(is_beyond(forward, gap) for gap in gaps):
+            continue
+        fault, most = gaps[0].fault, max(sizes.values())
+        far = ((number + 1) * most + 2, number + most + 2)
+        if _are_gaps_at_longer_axes(forward, sizes, far):
+            where = ", ".join(f"{axis} = {size}" for axis, size in sizes.items())
+            yield error(
+                "GS420",
+                f"{rule.name} uses an element that does not exist, however long the axes",
+                rule.source,
+                fault.span or rule.name_span,
+                label=f"`{fault.name}` is outside its axis at {where}, and longer axes do"
+                " not have it either",
+                help="narrow the condition, so that it holds only where the element exists:"
+                " `x[t - 2] if t > 1 else 0`; or say for which sizes the rule is meant, with"
+                " `assume`",
+            )
+            return
+
+
+def _are_gaps_at_longer_axes(forward: Rule, sizes: Sizes, far: tuple[int, ...]) -> bool:
+    """True if an element lacks at further sizes, too: all axes are a little longer, or
+    each alone is, or is by far (by the first number that gives not too many elements).
+    """
+    for axis in (None, *sizes):
+        known = []
+        for more in (1, 2, *(far if axis is not None else ())):
+            longer = {a: n + more for a, n in sizes.items() if axis in (None, a)}
+            made, gaps = unrolled_at(forward, {**sizes, **longer})
+            if made:
+                return False
+            known += [more] if gaps else []
+        if axis is not None and not {*far} & {*known}:
+            return False
+    return True
 
 
 # --- the domain --------------------------------------------------------------------------

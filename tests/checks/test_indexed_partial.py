@@ -54,6 +54,42 @@ def test_elements_that_exist_at_no_size() -> None:
     assert found.labels[0].source.slice(found.labels[0].span) == "x[i + 1]"
 
 
+@pytest.mark.parametrize(
+    ("head", "value", "is_right"),
+    [
+        ("x[n]) -> y[n]", "y[t] = x[t] + (y[t - 2] if t > 0 else 0)", False),
+        ("x[n]) -> y[n]", "y[t] = x[t] + (y[t - 2] if t > 1 else 0)", True),
+        ("x[n]) -> y[n]", "y[t] = x[t - 2] if t > 0 else 0", False),
+        ("x[n]) -> y[n]", "y[t] = x[t - 9] if t > 6 else 0", False),
+        ("x[m, n]) -> y[m, n]", "y[i, t] = x[i, t - 3] if t > 1 else 0", False),
+        ("x[m, n]) -> y[m, n]", "y[i, t] = x[i, t - m] if t > 0 else 0", False),
+        ("x[m, n]) -> y[m, n]", "y[i, t] = x[i, t - m] if t >= m else 0", True),
+        ("x[n]) -> y[n]", "y[t] = x[t + 4] if t < n - 2 else 0", False),
+        ("x[n]) -> y[n]", "y[t] = x[t + 4] if t < n - 4 else 0", True),
+        ("x[n], k: static int = 2) -> y[n]", "y[t] = x[t - k] if t > 0 else 0", False),
+        ("x[n], k: static int = 2) -> y[n]", "y[t] = x[t - k] if t >= k else 0", True),
+        ("x[n], w[k]) -> y[n]", "y[i] = sum(w[j] * x[i - j] for j)", False),
+        ("x[n], w[k]) -> y[n]", "y[i] = sum(w[j] * x[i - j] for j if j <= i)", True),
+        (
+            "x[n], w[k], m: static int) -> y[m]",
+            "y[i] = sum(w[j] * x[2 * i + j] for j)",
+            True,
+        ),
+        (
+            "a[m], b[n], k: static int) -> y[k]",
+            "y[i] = a[i] if i < m else b[i - m]",
+            True,
+        ),
+        ("x[n]) -> y[]", "y = x[5] - x[7] + x[n - 3]", True),
+    ],
+)
+def test_elements_that_no_longer_axis_has(
+    head: str, value: str, is_right: bool
+) -> None:
+    found = codes(f"rule r({head}:\n    {value}\n")
+    assert found == (() if is_right else ("GS420",))
+
+
 ATTENDED = """
 rule attention(q[..., m, k], r[..., n, k], v[..., n, h]) -> y[..., m, h]:
     s[i, j] = sum(q[i, a] * r[j, a] for a) / sqrt(k)
