@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain, islice, product
+from types import MappingProxyType
 from typing import TypeAlias
 
 from gradspec.checks.sizes import gaps_of
@@ -165,8 +166,7 @@ class Instances:
     def __init__(self, rule: Rule, small_sizes: Small) -> None:
         self.largest, self.is_whole = small_sizes.largest, small_sizes.is_whole
         self._rule, self._combinations = rule, small_sizes.combinations
-        self._known: dict[tuple[int, ...], tuple[tuple[Instance, ...], tuple[Gap, ...]]]
-        self._known = {}
+        self._known: dict[object, tuple[tuple[Instance, ...], tuple[Gap, ...]]] = {}
 
     @cached_property
     def small(self) -> tuple[Instance, ...]:
@@ -208,13 +208,16 @@ class Instances:
     def _instances_at(self, given: Sizes) -> tuple[Instance, ...]:
         """The instances at some sizes of a few axes, if any: the others as at small
         sizes, the largest first, or in proportion to what is given."""
-        most, axes = max(given.values()), axis_names(self._rule)
+        most, axes = max(map(abs, given.values())), axis_names(self._rule)
+        statics = {name: n for name, n in given.items() if name not in axes}
         pool = (most, most + 2, 2 * most + 2, 3 * most + 2, most // 2 or 1, 2)
         others = [axis for axis in axes if axis not in given]
         known = ([one.sizes[axis] for axis in others] for one in reversed(self.small))
         every = islice(chain(known, product(pool, repeat=len(others))), _COMPLETIONS)
         full = ({**dict(zip(others, chosen, strict=True)), **given} for chosen in every)
-        each = (self._at({axis: sizes[axis] for axis in axes})[0] for sizes in full)
+        each = (
+            self._at({axis: sizes[axis] for axis in axes}, statics)[0] for sizes in full
+        )
         return next(filter(None, each), ())
 
     @property
@@ -281,10 +284,12 @@ class Instances:
         for wished in combinations:
             yield from self._at(wished)[0]
 
-    def _at(self, wished: Sizes) -> tuple[tuple[Instance, ...], tuple[Gap, ...]]:
-        key = tuple(wished.values())
+    def _at(
+        self, wished: Sizes, statics: Sizes = MappingProxyType({})
+    ) -> tuple[tuple[Instance, ...], tuple[Gap, ...]]:
+        key = (*wished.values(), *statics.items())
         if key not in self._known:
-            made, gaps = sizes.unrolled_at(self._rule, wished)
+            made, gaps = sizes.unrolled_at(self._rule, wished, statics)
             some = (
                 Instance(self._rule, u.rule, u.sizes, u.integers, u.equations)
                 for u in made

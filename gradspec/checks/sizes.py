@@ -18,7 +18,7 @@ from gradspec.derive.indexed import closed_cotangent
 from gradspec.ir.elements import PLAIN, Expansion, Nested, above_reductions, extent
 from gradspec.ir.expr import Apply, Const, Expr, Idx, Reduce, Ref, Size, const, show
 from gradspec.ir.recurrence import recurrences
-from gradspec.ir.rule import Rule
+from gradspec.ir.rule import Kind, Rule
 from gradspec.ir.tidy import fold
 from gradspec.ir.unroll import Sizes, index_inputs, is_assumed_away
 from gradspec.ir.walk import names, nodes, transform
@@ -43,7 +43,8 @@ Order: TypeAlias = tuple[int | None, ...]
 
 class Gaps:
     """Differences of indices, sizes and numbers in one value; ``env`` are the axes of
-    their indices."""
+    their indices. Static integers without defaults are chosen as sizes are; they are
+    among the ``axes``."""
 
     def __init__(self, gaps: tuple[Expr, ...], env: Mapping[str, str | int]) -> None:
         every = [node for gap in gaps for node in nodes(gap)]
@@ -52,7 +53,9 @@ class Gaps:
         self.env = {name: axis for name, axis in env.items() if name in used}
         axes = [*self.env.values(), *(bound.axis for bound in self.bounds)]
         axes += [node.axis for node in every if isinstance(node, Size)]
-        self.axes = tuple(dict.fromkeys(a for a in axes if isinstance(a, str)))
+        self.statics = tuple(dict.fromkeys(n.name for n in every if isinstance(n, Ref)))
+        named = dict.fromkeys(a for a in axes if isinstance(a, str))
+        self.axes = (*named, *self.statics)
         self.numbers = {int(abs(n.value)) for n in every if isinstance(n, Const)}
         self.gaps = gaps
         self.dimensions = len(self.axes) + len(self.env)
@@ -63,7 +66,11 @@ class Gaps:
     ) -> frozenset[Order]:
         """The orders at some sizes, for indices that may matter, and given integers;
         those that are assumed away are left out."""
-        given = {f"size of {axis}": sizes[axis] for axis in self.axes}
+        chosen = {**sizes, **{n: v for n, v in integers.items() if isinstance(v, int)}}
+        if not {*self.axes} <= chosen.keys():
+            return frozenset()
+        given = {f"size of {axis}": chosen[axis] for axis in self.axes}
+        given |= {name: chosen[name] for name in self.statics}
         inputs = ((name, name.partition("[")[0]) for name in self.env)
         pools = [
             _flat(integers[stem]) if stem in integers else self._pool(name, sizes)
@@ -83,7 +90,7 @@ class Gaps:
             if not statics or not is_away(*(point[name] for name in statics))
         )
         if self.bounds:
-            by = Expansion({}, sizes, {}, PLAIN)
+            by = Expansion({}, sizes, {n: chosen[n] for n in self.statics}, PLAIN)
             each = (tuple(by.expand(g, point) for g in self.gaps) for point in points)
             values = (Program(gaps).run({}, 64) for gaps in each)
         else:
@@ -102,15 +109,18 @@ class Gaps:
     @cached_property
     def candidates(self) -> tuple[Sizes, ...]:
         """Every combination of sizes up to a limit, and larger ones."""
-        few = range(1, self._every + 1)
-        found = dict.fromkeys(product(few, repeat=len(self.axes)))
+        places = [axis in self.statics for axis in self.axes]
+        few = (range(1 - 2 * is_static, self._every + 1) for is_static in places)
+        found = dict.fromkeys(product(*few))
         around = {*self.numbers, *map(isqrt, self.numbers)}
         around |= {n // k for n in self.numbers for k in self.numbers if k > 1}
         near = {number + step for number in around for step in (-1, 0, 1, 2)}
+        steps = (*near, *(-number for number in near)) if sum(places) == 1 else ()
         for far in (*near, *_FAR):
-            pools = product(dict.fromkeys((2, max(far, 1))), repeat=len(self.axes))
-            found |= dict.fromkeys(pools)
-        ordered = sorted(found, key=lambda sizes: (max(sizes), sizes))
+            size, static = (2, max(far, 1)), (0, 2, far, *steps)
+            pools = (dict.fromkeys(static if one else size) for one in places)
+            found |= dict.fromkeys(product(*pools))
+        ordered = sorted(found, key=lambda sizes: (max(map(abs, sizes)), sizes))
         return tuple(dict(zip(self.axes, sizes, strict=True)) for sizes in ordered)
 
     def first_met(self, rule: Rule) -> tuple[dict[Order, list[Sizes]], Sizes | None]:
@@ -119,7 +129,8 @@ class Gaps:
         found: dict[Order, list[Sizes]] = {}
         left = _MOST
         for sizes in self.candidates:
-            if not is_assumed_away(rule, sizes):
+            statics = {name: sizes[name] for name in self.statics}
+            if not is_assumed_away(rule, sizes, statics):
                 terms = prod(extent(bound.axis, sizes) for bound in self.bounds)
                 left -= terms * prod(len(self._pool(name, sizes)) for name in self.env)
                 if left < 0:
@@ -135,14 +146,20 @@ def gaps_of(rule: Rule) -> tuple[Gaps, ...]:
     """The differences of each value: together, or each alone if there are many
     indices."""
     statics = {i.name: i.default for i in rule.static_inputs if i.default is not None}
-    pointing = index_inputs(rule)
+    free = frozenset(
+        i.name
+        for i in rule.static_inputs
+        if i.kind is Kind.STATIC_INT and i.default is None and not i.is_size
+    )
+    pointing = {n: axis for n, axis in index_inputs(rule).items() if n not in free}
     found: dict[tuple[Expr, ...], Gaps] = {}
     for value, env in _values(rule):
         bounds = (b for n in nodes(value) if isinstance(n, Reduce) for b in n.bounds)
         env |= {bound.index: bound.axis for bound in bounds}
         for scope in _scopes(value):
             sides = (_with_statics(gap, statics, pointing) for gap in scope)
-            gaps = tuple(dict.fromkeys(gap for gap in sides if _is_of_places(gap)))
+            every = (gap for gap in sides if names(gap) <= free)
+            gaps = _with_places(tuple(dict.fromkeys(every)))
             values = (n for gap in gaps for n in nodes(gap) if isinstance(n, Idx))
             stems = ((n.name, n.name.partition("[")[0]) for n in values)
             env |= {name: pointing[stem] for name, stem in stems if stem in pointing}
@@ -194,10 +211,15 @@ def _compared_pairs(node: Expr) -> Iterator[Expr]:
             yield from (Apply("sub", pair) for pair in borders_of(node))
 
 
-def _is_of_places(gap: Expr) -> bool:
-    every = nodes(gap)
-    is_of_data = any(isinstance(n, Ref) for n in every)
-    return not is_of_data and any(isinstance(n, Idx | Size | Reduce) for n in every)
+def _with_places(gaps: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The differences with indices or sizes, and those of statics that stand in one."""
+    known = {gap for gap in gaps if any(map(_is_place, nodes(gap)))}
+    met = frozenset[str]().union(*map(names, known))
+    return tuple(gap for gap in gaps if gap in known or names(gap) & met)
+
+
+def _is_place(node: Expr) -> bool:
+    return isinstance(node, Idx | Size | Reduce)
 
 
 def _with_statics(

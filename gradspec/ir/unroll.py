@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain, combinations, product
 from math import prod
+from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
 from gradspec.ir.elements import (
@@ -420,9 +421,10 @@ def larger(rule: Rule) -> Iterator[Sizes]:
 
 
 def unrolled_at(
-    rule: Rule, sizes: Sizes
+    rule: Rule, sizes: Sizes, statics: Sizes = MappingProxyType({})
 ) -> tuple[tuple[Unrolled, ...], tuple[Gap, ...]]:
-    """The rule at one combination, for each value of the index inputs, and the gaps."""
+    """The rule at one combination, for each value of the index inputs but those that
+    ``statics`` gives, and the gaps."""
     if not rule.has_axes and not any(d.is_equation for d in rule.definitions):
         return (Unrolled(rule, {}),), ()
     if _is_beyond_reach(rule, sizes):
@@ -431,7 +433,8 @@ def unrolled_at(
         return (), ()
     made: list[Unrolled] = []
     gaps: list[Gap] = []
-    for integers in _fillings(rule, sizes):
+    every = ({**integers, **statics} for integers in _fillings(rule, sizes))
+    for integers in {tuple(one.items()): one for one in every}.values():
         if is_assumed_away(rule, sizes, integers):
             continue  # a step by such an integer need not be one to an earlier place
         try:

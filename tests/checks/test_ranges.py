@@ -37,13 +37,30 @@ rule shift(x[n], k: static int) -> y[n]:
     y[t] = x[t + k] if t + k < n and t + k >= 0 else 2 * x[t]
     dx[t] = (dy[t - k] if t - k >= 0 and t - k < n else 0) + {}
 """
+FAR = """
+rule far(x[n], k: static int, j: static int) -> y[n]:
+    y[t] = x[t] * (2 if t + k > j else 3)
+    dx[t] = dy[t] * {}
+"""
+LATER = """
+rule later(x[n], k: static int) -> y[n]:
+    assume k > 0
+    y[t] = x[t] + (y[t - k] if t >= k else 0)
+    g[t] = dy[t] + (g[t + k] if t + k < n else 0)
+    dx[t] = {}
+"""
 PROVED = [
+    FAR.format("(2 if t + k > j else 3)"),
     POOL.format("sum(dy[i] for i if s * i <= l and l < s * i + k) / k"),
     FIRST.format("dy if i < k else 0"),
     SUMS.format("2 * x[l] * sum(dy[l - j] for j in k if j <= l and l - j < m)"),
     SAMPLED.format("sum(dy[i] * exp(-(j - u[i])**2) for i)"),
 ]
 REFUTED = [
+    FAR.format("(2 if t + k > j and k < j + 12 else 3)"),
+    FAR.format("(2 if t + k > j or t < k - 20 and j > 5 else 3)"),
+    LATER.format("g[t] if k < n + 7 else 0"),
+    LATER.format("g[t] if t < k + 20 or k < 5 else 0"),
     POOL.format("sum(dy[i] for i if s * i <= l and l <= s * i + k) / k"),
     POOL.format("sum(dy[i] for i if s * i < l and l < s * i + k) / k"),
     POOL.format("sum(dy[i] for i if i <= l and l < i + k) / k"),

@@ -150,3 +150,20 @@ def test_a_window_beyond_the_end_is_an_error(target: str) -> None:
     pool = module_of(SEQUENCES, target).average_pool
     with pytest.raises(IndexError, match="average_pool: a position is outside"):
         value(target, pool, [np.ones(6)], k=4, s=2, m=4)
+
+
+@by_target
+@pytest.mark.parametrize("size", [0, 1, 2, 4])
+def test_no_window_of_an_axis_that_is_shorter(target: str, size: int) -> None:
+    """A window has three elements, and no output is asked for."""
+    module, x = module_of(SEQUENCES, target), np.ones((2, size))
+    w, b = np.ones(3), np.ones(())
+    for rule, inputs, statics in (
+        ("conv1d", (x, w, b), {"m": 0}),
+        ("average_pool", (x,), {"k": 3, "s": 2, "m": 0}),
+        ("max_pool", (x,), {"k": 3, "s": 1, "m": 0}),
+    ):
+        (y,), gradients = called(target, module, rule, inputs, statics=statics)
+        assert y.shape == (2, 0)
+        for given, found in zip(inputs, gradients, strict=True):
+            np.testing.assert_array_equal(found, 0 * given)

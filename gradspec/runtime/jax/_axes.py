@@ -47,10 +47,13 @@ def windows(
     """Two axes in place of one: element [i, j] is the one at start + i + j, or at start
     + i - j; one outside is an error.
     """
+    if not rows or not columns:  # the axis may be shorter than a window
+        return _elements(x, jnp.zeros((rows, columns), int), axis)
     first = start - (columns - 1) * backward
-    x = window(x, axis, first, max(rows + columns - 1, 0))
+    x = window(x, axis, first, rows + columns - 1)
     step = -jnp.arange(columns) if backward else jnp.arange(columns)
-    return jnp.take(x, start - first + jnp.arange(rows)[:, None] + step, axis=axis)
+    positions = start - first + jnp.arange(rows)[:, None] + step
+    return _elements(x, positions, axis)
 
 
 def padded_windows(
@@ -84,13 +87,20 @@ def _in_range(index: Array, size: int) -> Array:
 def take(x: Array, index: Array, axis: int) -> Array:
     """Elements of ``x`` at positions of an axis; one outside is an error, NaN if it is
     traced."""
-    index = _in_range(index, x.shape[axis])
-    return jnp.take(x, index, axis=axis, mode="fill")
+    return _elements(x, _in_range(index, x.shape[axis]), axis, "fill")
 
 
 def take_nearest(x: Array, index: Array, axis: int) -> Array:
     """`take`, where a position outside, which is not used, is clipped to the nearest."""
-    return jnp.take(x, index.astype(int), axis=axis, mode="clip")
+    return _elements(x, index.astype(int), axis, "clip")
+
+
+def _elements(x: Array, index: Array, axis: int, mode: str | None = None) -> Array:
+    """`jnp.take`, which gives ``x`` itself if no element of an empty axis is taken."""
+    if x.shape[axis] == index.size == 0:
+        before, after = x.shape[: x.ndim + axis], x.shape[x.ndim + axis + 1 :]
+        return jnp.zeros((*before, *index.shape, *after), x.dtype)
+    return jnp.take(x, index, axis=axis, mode=mode)
 
 
 def gather(x: Array, index: Array, axis: int) -> Array:

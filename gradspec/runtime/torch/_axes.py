@@ -81,6 +81,8 @@ def windows(
     """Two axes in place of one, as a view: element [i, j] is the one at start + i + j,
     or at start + i - j.
     """
+    if rows == 0:  # the axis may be shorter than a window
+        return spread(torch.narrow(x, axis, 0, 0).unsqueeze(axis), axis, columns)
     first = start - (columns - 1) * backward
     x = torch.narrow(x, axis, first, rows + columns - 1)
     views = x.unfold(axis, columns, 1).movedim(-1, axis)
