@@ -38,6 +38,7 @@ from gradspec.plan.contractions import (
     taken_in,
 )
 from gradspec.plan.translation import Summation, Translation
+from gradspec.primitives.lookup import primitive
 
 
 def total(
@@ -438,10 +439,16 @@ def _narrow(
     """A tree of one leaf as a product. One factor alone is masked, the first that has
     all indices of the conditions: ``p[i, j]`` of ``p[i, j] * v[j, k]`` for ``j <= i``;
     if there is none, those that have no others. An extremum of what a condition leaves,
-    which may be nothing, is infinite then: it is masked itself.
+    which may be nothing, is infinite then, and ``log(j)`` may be where ``j > 0`` does not
+    hold: they are masked themselves.
     """
     parts = written_product(leaf)
-    risky = [k for k, factor in enumerate(parts.above) if _may_be_of_nothing(factor)]
+    decided = frozenset[str]().union(*(condition.free for condition in path))
+    risky = [
+        k
+        for k, factor in enumerate(parts.above)
+        if _may_be_of_nothing(factor) or _is_singular_at_places(factor, decided)
+    ]
     for condition in () if risky else path:
         inside = _assuming(tree, condition, True)
         is_zero = (
@@ -477,6 +484,35 @@ def _may_be_of_nothing(factor: ir.Expr) -> bool:
         isinstance(node, ir.Reduce) and node.op in ir.EXTREMA and node.where is not None
         for node in walk.nodes(factor)
     )
+
+
+def _is_singular_at_places(factor: ir.Expr, indices: frozenset[str]) -> bool:
+    """True if an operation that is not defined everywhere is applied to an index."""
+    return any(
+        isinstance(part, ir.Idx) and part.name in indices
+        for node in walk.nodes(factor)
+        if isinstance(node, ir.Apply)
+        for part in walk.nodes(*map(_without_references, _singular_arguments(node)))
+    )
+
+
+def _singular_arguments(node: ir.Apply) -> tuple[ir.Expr, ...]:
+    """The arguments for which an operation may be infinite, or not defined."""
+    match node:
+        case ir.Apply(op="div" | "mod", args=(_, divisor)):
+            return (divisor,)
+        case ir.Apply(op="pow", args=(_, ir.Const(value=exponent))) if exponent >= 0:
+            return ()
+        case ir.Apply(op=op, args=args) if op == "pow" or primitive(op).domain:
+            return args
+        case _:
+            return ()
+
+
+def _without_references(expr: ir.Expr) -> ir.Expr:
+    """An expression with a number in place of data, and of the indices at which it
+    stands."""
+    return walk.transform(expr, lambda n: ir.ONE if isinstance(n, ir.Ref) else n)
 
 
 def _is_masked(expr: ir.Expr, condition: ir.Expr) -> bool:

@@ -11,6 +11,7 @@ import pytest
 
 from gradspec.ir.rule import Kind, Rule
 from tests.calling import by_target, called, cotangent
+from tests.targets.emission import module_of
 
 torch = pytest.importorskip("torch")
 fuzz = pytest.importorskip("benchmarks.fuzz_axes")
@@ -301,3 +302,28 @@ def test_random_rules_have_the_values_and_gradients_of_their_formulas() -> None:
         for one, what in fuzz.faults([*range(12, 24), *ONCE_AT_FAULT])
     ]
     assert not found
+
+
+SINGULAR = """
+rule logs(x[n], w[n, m]) -> y[m]:
+    y[i] = sum(x[j] * w[j, i] * log(j) for j if j > 0)
+
+rule powers(x[n]) -> y[n]:
+    y[i] = sum(x[i]**j for j in 2000)
+"""
+
+
+@by_target
+def test_what_is_infinite_where_a_condition_fails(target: str) -> None:
+    """The logarithm of position 0, and 0 to the power -1 in a gradient."""
+    module, x, w = (
+        module_of(SINGULAR, target),
+        np.array([0.0, 0.5, 2.0]),
+        np.ones((3, 2)),
+    )
+    (y,), (dx, _) = called(target, module, "logs", (x, w), (np.ones(2),))
+    np.testing.assert_allclose(y, [2 * np.log(2)] * 2)
+    np.testing.assert_allclose(dx, [0, 0, 2 * np.log(2)], atol=1e-12)
+    (y,), (dx,) = called(target, module, "powers", (x[:2],), (np.ones(2),))
+    np.testing.assert_allclose(y, [1, 2])
+    np.testing.assert_allclose(dx, [1, 4])
