@@ -76,3 +76,24 @@ def test_masked_rows(target: str) -> None:
     np.testing.assert_allclose(y.sum(axis=-1), [1.0, 0.0, 1.0])
     assert dx is not None and np.isfinite(dx).all() and cotangent(y).any()
     assert not y[~MASKS].any() and not dx[~MASKS].any()
+
+
+TURNED = """
+rule turned(x[a, b, c, d], keep[d, c, b, a]: bool) -> y[a, b, c, d]:
+    y[i, j, k, l] = x[i, j, k, l] if keep[l, k, j, i] else 0
+
+rule crossed(x[a, b, a], keep[a, b, a]: bool) -> y[a, b]:
+    y[i, j] = x[i, j, i] if keep[i, j, i] else 0
+"""
+
+
+@by_target
+def test_a_mask_has_its_axes_in_another_order(target: str) -> None:
+    module, random = module_of(TURNED, target), np.random.default_rng(0)
+    x, keep = random.random((2, 3, 4, 5)), random.random((5, 4, 3, 2)) > 0.5
+    (y,), (dx, _) = called(target, module, "turned", (x, keep), (np.ones(x.shape),))
+    np.testing.assert_array_equal(y, np.where(keep.T, x, 0))
+    np.testing.assert_array_equal(dx, keep.T)
+    x, keep = random.random((3, 4, 3)), random.random((3, 4, 3)) > 0.5
+    (y,), _ = called(target, module, "crossed", (x, keep))
+    np.testing.assert_array_equal(y, np.einsum("iji->ij", np.where(keep, x, 0)))

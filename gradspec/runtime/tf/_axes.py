@@ -46,6 +46,17 @@ def stack_last(*parts: tf.Tensor) -> tf.Tensor:
     return tf.stack([tf.broadcast_to(part, shape) for part in parts], -1)
 
 
+def permute_last(x: tf.Tensor, order: tuple[int, ...]) -> tf.Tensor:
+    """``x`` with its last axes in another order. (`tf.einsum` takes no booleans.)"""
+    rank = x.shape.rank
+    if rank is None:
+        rank = tf.rank(tf.stop_gradient(x))
+        before = tf.range(rank - len(order))
+        return tf.transpose(x, tf.concat((before, rank + tf.constant(order)), 0))
+    before = range(rank - len(order))
+    return tf.transpose(x, [*before, *(rank + axis for axis in order)])
+
+
 def window(x: tf.Tensor, axis: int, start: Size, size: Size) -> tf.Tensor:
     """``size`` positions of an axis from ``start`` on; one outside is an error."""
     shape = _shape(x)

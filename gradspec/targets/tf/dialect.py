@@ -36,9 +36,6 @@ OPERATORS = Operators(
 # --- operations on named axes ---------------------------------------------------------
 
 
-_LETTERS = "abcdefgh"
-
-
 def ranked_text(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> Text:
     """The operation as text."""
     match node:
@@ -67,9 +64,9 @@ def _call(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> str
             number = f"tf.constant({texts[0]}, {scope.like}.dtype)"
             return f"tf.fill([{shape}], {number})"
         case arrays.Permute(order=order):
-            return _permute(texts[0], order)
+            return _permute(texts[0], order, page)
         case arrays.Diagonal(first=first, second=second):
-            return _diagonal(texts[0], first, second)
+            return _diagonal(texts[0], first, second, page)
         case arrays.Arange(size=size):
             return f"tf.range({whole(size).text}, dtype=tf.int64)"
         case arrays.Solve(side=side) if side or (node.axes == 1 and not node.batched):
@@ -104,22 +101,18 @@ def _expand(part: Text, axes: tuple[int, ...]) -> str:
     return new_axes(part, axes, "tf.newaxis")
 
 
-def _permute(text: str, order: tuple[int, ...]) -> str:
+def _permute(text: str, order: tuple[int, ...], page: Page) -> str:
     if order == (-1, -2):
         return f"tf.linalg.matrix_transpose({text})"
-    word = _LETTERS[: len(order)]
-    turned = "".join(word[axis] for axis in order)
-    return f'tf.einsum("...{word}->...{turned}", {text})'
+    return f"{page.axes('permute_last')}({text}, {order})"
 
 
-def _diagonal(text: str, first: int, second: int) -> str:
-    if (first, second) == (-2, -1):
-        return f"tf.linalg.diag_part({text})"
-    letters = list(_LETTERS[: -min(first, second)])
-    letters[second] = letters[first]
-    others = [c for c in letters if c != letters[first]]
-    word, rest = "".join(letters), "".join([*others, letters[first]])
-    return f'tf.einsum("...{word}->...{rest}", {text})'
+def _diagonal(text: str, first: int, second: int, page: Page) -> str:
+    if (first, second) != (-2, -1):
+        every = range(min(first, second), 0)
+        others = (axis for axis in every if axis not in (first, second))
+        text = _permute(text, (*others, first, second), page)
+    return f"tf.linalg.diag_part({text})"
 
 
 # --- contractions ------------------------------------------------------------------------
