@@ -195,8 +195,8 @@ class Solutions:
                 value = enclose(closed_values(self.rule, (one.start,))[0], point)
                 if value.is_finite():
                     given[unknown(one.name)] = middle(value)
-        yield {**point, **given}
         own = [unknown(one.name) for one in self.ahead]
+        yield {**dict.fromkeys(own, Fraction(0)), **point, **given}
         for first in () if given else _STARTS:
             yield {**point, **dict.fromkeys(own, first)}
 

@@ -4,18 +4,21 @@ The rule is unrolled at small sizes into one of scalars (`ir.unroll`), and each 
 of a batch is one point for ball arithmetic; an elementwise rule is of scalars as it is.
 Where a rule has indices, its cotangents are those of scalar calculus whatever it
 declares or index calculus has derived. Neither derivation over indices nor planning has
-a part in it.
+a part in it. What equations define is solved for at each point, with its multipliers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import product
 from math import fsum, isfinite, isnan
 from typing import Any
 
+from gradspec.checks.solutions import Solutions
 from gradspec.derive.complete import complete_scalars
+from gradspec.derive.scopes import rename_references
 from gradspec.ir.elements import element, extent, places
 from gradspec.ir.expr import ZERO, Apply, Expr, Ref, const
 from gradspec.ir.rule import (
@@ -25,9 +28,10 @@ from gradspec.ir.rule import (
     Output,
     Role,
     Rule,
+    Shape,
 )
 from gradspec.ir.tidy import fold
-from gradspec.ir.unroll import unroll
+from gradspec.ir.unroll import unknown, unroll
 from gradspec.ir.walk import (
     closed_cotangents,
     closed_outputs,
@@ -54,26 +58,39 @@ WHOLE = ""
 
 @dataclass(frozen=True, slots=True)
 class Scalars:
-    """A rule at given sizes: scalar expressions of its elements."""
+    """A rule at given sizes: scalar expressions of its elements, and the solutions of
+    its equations, if it has some."""
 
     rule: Rule
     sizes: Mapping[str, int]
     unrolled: Rule
     values: Mapping[str, Expr]
     gradients: Mapping[str, tuple[Term, ...]]
+    solutions: Solutions | None = None
 
     @staticmethod
     def of(rule: Rule, sizes: Mapping[str, int], is_split: bool = False) -> Scalars:
         """``rule`` unrolled; if ``is_split`` a gradient has a term for each output.
         Raises `ir.elements.OutOfRange` where the rule says nothing of these sizes.
         """
-        unrolled = unroll(rule, sizes).rule
-        if rule.has_axes:
+        made = unroll(rule, sizes)
+        unrolled, equations = (
+            made.rule,
+            tuple(e for e in made.equations if e.is_forward),
+        )
+        if rule.has_axes or equations:
             kept = (d for d in unrolled.definitions if not _is_derivative(d))
-            unrolled = unrolled.keep(kept)
+            behind = {unknown(e.name) for e in made.equations if not e.is_forward}
+            inputs = tuple(i for i in unrolled.inputs if i.name not in behind)
+            unrolled = replace(unrolled.keep(kept), inputs=inputs)
         derived = complete_scalars(unrolled)
         outputs = tuple(o.name for o in derived.outputs if o.takes_gradient)
-        gradients = closed_cotangents(derived).items()
+        known = Solutions(unrolled, equations) if equations else None
+        gradients = closed_cotangents(derived)
+        if known is not None:
+            own = {d.name for d in unrolled.backward}
+            true = {f"d{name}": e for name, e in known.derived.items()}
+            gradients |= {n: e for n, e in true.items() if n not in own}
         return Scalars(
             rule,
             sizes,
@@ -81,8 +98,9 @@ class Scalars:
             {name: expand(e) for name, e in closed_outputs(derived).items()},
             {
                 name.removeprefix("d"): _terms(expand(e), outputs if is_split else ())
-                for name, e in gradients
+                for name, e in gradients.items()
             },
+            known,
         )
 
     @property
@@ -105,13 +123,25 @@ class Scalars:
             for index in places(variable.shape.axes, self.sizes)
         ]
 
+    def solution_near(self, point: Point) -> Point | None:
+        """The point, with what equations define there; None if they have no solution."""
+        known = self.solutions
+        if known is None:
+            return point
+        start = dict.fromkeys(known.unknowns, Fraction(0))
+        found = known.solution_near({**point, **start})
+        return found and {**point, **found}
+
     def is_sound(self, program: Program, point: Point) -> bool:
         """True if the assumptions hold and everything is defined; ``program`` has the
         roots."""
-        assumes = self.unrolled.assumes
-        if not all(enclose(a.condition, point) is True for a in assumes):
+        solved = self.solution_near(point)
+        assumes = self.unrolled.assumes if self.solutions is None else ()
+        if solved is None or not all(
+            enclose(a.condition, solved) is True for a in assumes
+        ):
             return False
-        return all(map(isfinite, values(program, point)))
+        return all(map(isfinite, values(program, solved)))
 
 
 def _is_derivative(definition: Definition) -> bool:
@@ -162,6 +192,9 @@ def call(scalars: Scalars, drawn: Drawn, is_smooth: bool = True) -> dict[str, An
     that share it.
     """
     rule, sizes = scalars.rule, scalars.sizes
+    solved = ((place, scalars.solution_near(point)) for place, point in drawn.points)
+    points = tuple((place, point) for place, point in solved if point is not None)
+    drawn = replace(drawn, points=points)
     values, gradients = _evaluated(scalars, drawn)
     numbers = {n: cells[()] for n, cells in drawn.cells.items() if () in cells}
     known = statics(rule, {**numbers, **sizes})
@@ -292,6 +325,8 @@ def second(scalars: Scalars, drawn: Drawn) -> dict[str, Any] | None:
         return None
     if _is_ambiguous(scalars.rule) or not is_plain(scalars.rule):
         return None
+    if scalars.solutions is not None:
+        return _by_equations(scalars, drawn, 1)
     if not all(
         slope(value, point, name) is not None
         for value in scalars.values.values()
@@ -305,6 +340,8 @@ def second(scalars: Scalars, drawn: Drawn) -> dict[str, Any] | None:
 def third(scalars: Scalars, drawn: Drawn) -> dict[str, Any] | None:
     """The derivative by each input of the second derivatives' product with the
     probes."""
+    if scalars.solutions is not None:
+        return _by_equations(scalars, drawn, 2)
 
     def change(whole: Expr, point: Point, name: str) -> float | None:
         along = {n: point[f"probe {n}"] for n in scalars.elements}
@@ -324,6 +361,64 @@ def _derivatives(scalars: Scalars, drawn: Drawn, of: Any) -> dict[str, Any] | No
                     return None
                 parts.append((place, change))
     return _by_input(scalars, drawn, found)
+
+
+def _by_equations(scalars: Scalars, drawn: Drawn, times: int) -> dict[str, Any]:
+    """The derivative of the gradients' product with the probes, so many times over:
+    equations and those of the multipliers are equations once more."""
+    found: Parts = {name: [] for name in scalars.elements}
+    for output, whole in _probe_products(scalars).items():
+        made = _probed(scalars, whole)
+        for _ in range(times - 1):
+            made = _probed(made, _probe_products(made)[WHOLE])
+        program = Program(tuple(terms[0][1] for terms in made.gradients.values()))
+        for place, point in _batch(drawn, output):
+            solved = made.solution_near({**point, f"d{_PROBED}": Fraction(1)})
+            numbers = values(program, solved or {})
+            for name, number in zip(made.gradients, numbers, strict=True):
+                found[name].append((place, number))
+    return _by_input(scalars, drawn, found)
+
+
+_PROBED = "probed"
+
+
+def _probed(scalars: Scalars, whole: Expr) -> Scalars:
+    """A rule with equations whose output is the product of gradients with probes."""
+    known, rule = scalars.solutions, scalars.unrolled
+    assert known is not None
+    own = {name: f"{len(known.ahead)} {name}" for name in known.multipliers}
+    to = {name: unknown(called) for name, called in own.items()}
+    more = tuple(
+        Definition(
+            own[name],
+            Role.LOCAL,
+            Apply("sub", (Ref(to[name]), rename_references(value, to))),
+        )
+        for name, value in known.multipliers.items()
+    )
+    given = {i.name for i in rule.inputs}
+    result = Definition(_PROBED, Role.OUTPUT, rename_references(whole, to))
+    used = dict.fromkeys(
+        name
+        for value in (result.value, *(one.value for one in more))
+        for name in sorted(names(value))
+        if name not in given
+    )
+    opened = replace(
+        rule.keep((*(replace(d, role=Role.LOCAL) for d in rule.forward), result)),
+        inputs=(*rule.inputs, *(Input(n, Kind.NOGRAD, Shape()) for n in used)),
+        outputs=(Output(_PROBED, Kind.FLOAT, Shape()),),
+    )
+    solved = Solutions(opened, (*known.ahead, *more))
+    gradients = {n: ((WHOLE, solved.derived[n]),) for n in scalars.elements}
+    return replace(
+        scalars,
+        unrolled=opened,
+        values={_PROBED: result.value},
+        gradients=gradients,
+        solutions=solved,
+    )
 
 
 def _probe_products(scalars: Scalars) -> dict[str, Expr]:
@@ -350,7 +445,7 @@ def _is_ambiguous(rule: Rule) -> bool:
 def is_smooth(scalars: Scalars, point: Point) -> bool:
     """True if values and gradients have slopes at ``point`` (those of foreign functions
     are not asked for)."""
-    if not is_plain(scalars.rule):
-        return True
+    if not is_plain(scalars.rule) or scalars.solutions is not None:
+        return scalars.solution_near(point) is not None
     roots = scalars.roots
     return all(slope(e, point, n) is not None for e in roots for n in scalars.elements)

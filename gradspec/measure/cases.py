@@ -84,7 +84,8 @@ def _at_points(rule: Rule) -> Iterator[dict[str, Any]]:
     """
     scalars = Scalars.of(rule, {})
     is_batched = all(i.shape.batch for i in rule.tensor_inputs)
-    points = [p for p in sample(rule, POINTS) if _is_moderate(rule, p)]
+    sampled = (p for p in sample(scalars.unrolled, POINTS) if _is_moderate(rule, p))
+    points = [p for p in sampled if scalars.solution_near(p) is not None]
     for members in _by_statics(rule, points):
         smooth = [p for p in members if is_smooth(scalars, p)][:SMOOTH]
         for chosen, checked in ((members, False), (smooth, True)):

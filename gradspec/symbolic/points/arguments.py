@@ -16,7 +16,7 @@ from gradspec.ir.unroll import axis_names, count, index_inputs
 
 Place = tuple[int, ...]
 Cells = dict[Place, Fraction]
-Point = dict[str, Fraction]
+Point = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def drawn_at(rule: Rule, points: Sequence[Mapping[str, Fraction]]) -> Drawn:
     shapes = {i.name: () if i.kind.is_static else batch for i in rule.inputs}
     shapes |= {output.cotangent: batch for output in rule.outputs}
     cells: dict[str, Cells] = {}
-    for name in points[0]:
+    for name in (name for name in points[0] if name in shapes):
         spots = list(product(*map(range, shapes[name])))
         cells[name] = {s: points[s[0] if s else 0][name] for s in spots}
     for variable in rule.inputs:
