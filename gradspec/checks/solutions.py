@@ -167,7 +167,8 @@ class Solutions:
     def _solve_point(self, point: Point) -> Point | None:
         if self._failures == _MOST_FAILURES:
             return None
-        found = next(self._forward(point), None)
+        unsolved = dict.fromkeys(self.unknowns, Fraction(0))
+        found = next(self._forward({**unsolved, **point}), None)
         self._failures += found is None
         for equations in self._backward:
             start = {**dict.fromkeys(equations.unknowns, Fraction(0)), **(found or {})}
@@ -196,7 +197,7 @@ class Solutions:
                 if value.is_finite():
                     given[unknown(one.name)] = middle(value)
         own = [unknown(one.name) for one in self.ahead]
-        yield {**dict.fromkeys(own, Fraction(0)), **point, **given}
+        yield {**point, **given}
         for first in () if given else _STARTS:
             yield {**point, **dict.fromkeys(own, first)}
 

@@ -61,7 +61,7 @@ def sew(judged: Judged, chosen: Chosen) -> Chosen:
         ),
         rewrites=rewrites,
         losses=tuple(
-            replace(o, name=name)
+            replace(o, name=name, culprit=rename_references(o.culprit, back))
             for o in chosen.losses
             if (name := calls.get(o.name, o.name)) not in solved
         ),

@@ -116,12 +116,12 @@ class Equations:
         with ctx.workprec(bits):
             radius = arb(2) ** (-BITS // 4)
             around = {name: arb(point[name], radius) for name in self.unknowns}
-        inside = self._program.run({**point, **around}, bits)
+        inside = self._program.run({**point, **around}, bits)[self.count :]
         exact = self._program.run(point, bits)[: self.count]
         if not all(map(is_defined, (*inside, *exact))):
             return None
         with ctx.workprec(bits):
-            matrix = arb_mat(self.count, self.count, list(inside[self.count :]))
+            matrix = arb_mat(self.count, self.count, list(inside))
             step = _linear_solution(matrix, arb_mat(self.count, 1, list(exact)))
             if step is None or not all(abs(change) < radius for change in step):
                 return None

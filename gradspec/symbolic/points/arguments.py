@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 from gradspec.ir.elements import element, extent, places
 from gradspec.ir.rule import Input, Kind, Output, Rule
