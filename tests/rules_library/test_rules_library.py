@@ -17,7 +17,7 @@ from gradspec.syntax.parse import parse
 LIBRARY = Path(__file__).parents[2] / "rules"
 LEAST = {
     **{"activations": 40, "control": 10, "losses": 30, "special": 25, "stable": 20},
-    **{"surrogates": 15, "sequences": 10, "tensor": 60, "tutorial": 10},
+    **{"linalg": 12, "surrogates": 15, "sequences": 10, "tensor": 60, "tutorial": 10},
 }
 """Rules by folder."""
 

@@ -60,8 +60,8 @@ def root(
     """
 
     def correction(v: Array) -> Array:
-        left = residual(v)
-        return jnp.where(left == 0.0, left, left / slope(v))
+        left, by = residual(v), slope(v)
+        return left / jnp.where((left == 0.0) & (by == 0.0), 1.0, by)
 
     def tangent(linear: Callable[[Array], Array], y: Array) -> Array:
         return y / linear(jnp.ones_like(y))

@@ -47,8 +47,8 @@ def root(
     """
 
     def correction(v: Array) -> Array:
-        left = residual(v)
-        return np.where(left == 0.0, left, left / slope(v))
+        left, by = residual(v), slope(v)
+        return left / np.where((left == 0.0) & (by == 0.0), 1.0, by)
 
     return _root(residual, correction, np.abs, start, iterate)
 

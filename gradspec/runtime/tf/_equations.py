@@ -53,8 +53,8 @@ def root(
     """
 
     def correction(v: tf.Tensor) -> tf.Tensor:
-        left = residual(v)
-        return tf.where(left == 0.0, left, left / slope(v))
+        left, by = residual(v), slope(v)
+        return left / tf.where((left == 0.0) & (by == 0.0), tf.ones_like(left), by)
 
     return _root(residual, correction, tf.abs, start, iterate)
 

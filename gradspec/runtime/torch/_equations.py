@@ -45,8 +45,8 @@ def root(
     """
 
     def correction(v: Tensor) -> Tensor:
-        left = residual(v)
-        return torch.where(left == 0.0, left, left / slope(v))
+        left, by = residual(v), slope(v)
+        return left / torch.where((left == 0.0) & (by == 0.0), 1.0, by)
 
     return _root(residual, correction, torch.abs, start, iterate)
 
