@@ -18,7 +18,7 @@ from gradspec.derive.scopes import Value as Inlined
 from gradspec.derive.simplify import straighten
 from gradspec.ir.expr import ONE, ZERO, Apply, Expr, Idx, Reduce, Ref, Select
 from gradspec.ir.products import terms, total
-from gradspec.ir.recurrence import System, in_step_order
+from gradspec.ir.recurrence import NotEarlier, System, components, in_step_order
 from gradspec.ir.rule import Definition, Input, Kind, Output, Role, Rule, Shape
 from gradspec.ir.tidy import fold
 from gradspec.ir.walk import expand, names, nodes, transform
@@ -36,9 +36,10 @@ def plan_system(
 ) -> dict[str, Value]:
     """The values of a system, of which one is a state: others are put into its
     equation, and computed from it."""
-    state, *more = (one for one in part.values if one.is_equation)
-    if more:
-        raise NoLoop(f"{state.name} and {more[0].name} are solved for together")
+    state = next((one for one in part.values if _is_enough(one, part)), None)
+    if state is None:
+        names = " and ".join(one.name for one in part.values)
+        raise NoLoop(f"{names} are solved for together")
     others = tuple(one for one in part.values if one != state)
     values = {o.name: Inlined(o.name, o.indices, o.axes, o.value) for o in others}
     whole = inline_values(state.value, values, Fresh("?")) if values else state.value
@@ -54,6 +55,17 @@ def plan_system(
         inner[one.name] = Known(arrays.Name(one.name), sizes, made.batched)
         found[one.name] = made
     return found
+
+
+def _is_enough(state: Definition, part: System) -> bool:
+    """True if the other values of a system can be computed from one."""
+    others = tuple(
+        replace(one, is_equation=False) for one in part.values if one != state
+    )
+    try:
+        return all(isinstance(one, Definition) for one in components(others, ()))
+    except NotEarlier:
+        return False
 
 
 @dataclass(frozen=True, slots=True)
