@@ -103,7 +103,7 @@ def _root(
             if _is_known(torch.all(done | torch.isnan(gap))):
                 break
         run = torch.where(done, run, math.nan)
-    for _ in range(2):  # to full precision; a derivative sees these steps
+    for _ in range(1 + torch.is_grad_enabled()):  # a derivative sees these steps
         run = run - correction(run)
     return run
 
