@@ -135,13 +135,12 @@ class Scalars:
     def is_sound(self, program: Program, point: Point) -> bool:
         """True if the assumptions hold and everything is defined; ``program`` has the
         roots."""
-        solved = self.solution_near(point)
-        assumes = self.unrolled.assumes if self.solutions is None else ()
-        if solved is None or not all(
-            enclose(a.condition, solved) is True for a in assumes
-        ):
+        given = (a.condition for a in self.unrolled.assumes)
+        assumed = (c for c in given if names(c) <= point.keys())
+        if not all(enclose(condition, point) is True for condition in assumed):
             return False
-        return all(map(isfinite, values(program, solved)))
+        solved = self.solution_near(point)
+        return solved is not None and all(map(isfinite, values(program, solved)))
 
 
 def _is_derivative(definition: Definition) -> bool:
