@@ -312,6 +312,7 @@ class _Closing:
             return {}, ""
         try:
             running, entries = self._tangent_rule()
+            running = tuple(map(self.orders.changed, running))
             for part in components(running, self.rule.assumes):
                 self._run_tangents(part, view)
         except (NotLinear, Underivable):

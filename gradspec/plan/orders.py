@@ -16,6 +16,7 @@ from gradspec.derive.scopes import replace_indices
 from gradspec.ir.expr import (
     ZERO,
     Apply,
+    Const,
     Expr,
     Idx,
     Rank,
@@ -149,13 +150,14 @@ class Orders:
         """``order[k]`` of `nth`, which says of a place that may not exist that it is
         -1: an array of places has none."""
         inner = node.then
-        if isinstance(inner, Select) and inner.condition == node.condition:
+        guard = _without_quotients(node.condition)
+        if isinstance(inner, Select) and _without_quotients(inner.condition) == guard:
             inner = inner.then
         if not isinstance(inner, Ref) or not self._is(inner, False):
             return node
         axis = self.known[inner.name].axes[-1]
-        is_guard = node.condition == exists_on(axis, inner.indices[-1])
-        return inner if is_guard else node
+        exists = exists_on(axis, inner.indices[-1])
+        return inner if _without_quotients(exists) == guard else node
 
     def _rank(self, ranks: Rank, ranges: _Ranges) -> Expr | None:
         """The element of a local, if the rule can have it."""
@@ -184,3 +186,16 @@ class Orders:
             self._taken.add(name)
             self._names[order], self.known[name] = name, order
         return Ref(self._names[order], indices)
+
+
+def _without_quotients(expr: Expr) -> Expr:
+    """A condition in which quotients by numbers are products: derived ones are."""
+
+    def visit(node: Expr) -> Expr:
+        match node:
+            case Apply(op="div", args=(above, Const(value=by))) if by:
+                return Apply("mul", (Const(1 / by), above))
+            case _:
+                return node
+
+    return transform(expr, visit)

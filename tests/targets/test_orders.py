@@ -42,6 +42,11 @@ rule by_key(x[..., n], a[..., n]) -> y[..., n]:
 rule middle(x[..., n], t: static int = 1) -> y[...]:
     y = sum(x[nth(k, x[j] for j)] for k if t <= k and k < n - t) / (n - 2 * t)
 
+rule deviation(x[..., n]) -> y[...]:
+    m = x[nth(floor((n - 1) / 2), x[j] for j)]
+    e[i] = abs(x[i] - m)
+    y = e[nth(floor((n - 1) / 2), e[j] for j)]
+
 rule ranks(x[..., n]: nograd) -> (r[..., n]: int):
     r[i] = sum(k for k if nth(k, x[j] for j) == i)
 """
@@ -125,6 +130,14 @@ def test_rows_and_keys(target: str) -> None:
     np.testing.assert_allclose(y, taken * a, rtol=1e-15)
     np.testing.assert_allclose(dx, _back(x, p, cotangent(x) * a), rtol=1e-15)
     np.testing.assert_allclose(da, cotangent(x) * taken, rtol=1e-15)
+
+
+@by_target
+def test_an_order_within_another(target: str) -> None:
+    x = np.array([0.5, -3.0, 2.0, 7.0, 4.0])
+    (y,), (dx,) = called(target, module_of(RULES, target), "deviation", (x,))
+    assert float(y) == 2.0
+    np.testing.assert_array_equal(dx, [0.0, 0.0, -1.0, 0.0, 1.0])
 
 
 @pytest.mark.torch
