@@ -249,8 +249,8 @@ def ties(instance: Instance) -> Iterator[Diagnostic]:
     rule, bases = instance.rule, instance.points[:_BASES]
     for entry in rule.backward:
         stated = instance.stated.get(entry.input)
-        if stated is None:
-            continue
+        if stated is None or not (rule.surrogates or entry.is_override):
+            continue  # the derivative: it is 0 where the value is the same
         found = (
             _lost_point(instance, entry.input, stated, *tie, base)
             for tie in _tied(stated, entry.input)

@@ -16,7 +16,19 @@ from typing import TypeAlias
 
 from gradspec.derive.indexed import closed_cotangent
 from gradspec.ir.elements import PLAIN, Expansion, Nested, above_reductions, extent
-from gradspec.ir.expr import Apply, Const, Expr, Idx, Reduce, Ref, Size, const, show
+from gradspec.ir.expr import (
+    ZERO,
+    Apply,
+    Const,
+    Expr,
+    Idx,
+    Reduce,
+    Ref,
+    Select,
+    Size,
+    const,
+    show,
+)
 from gradspec.ir.recurrence import recurrences
 from gradspec.ir.rule import Kind, Rule
 from gradspec.ir.tidy import fold
@@ -231,9 +243,23 @@ def _with_statics(
         if isinstance(node, Ref) and node.name in statics:
             return const(statics[node.name])  # type: ignore[arg-type]
         is_index = isinstance(node, Ref) and node.name in pointing
-        return Idx(show(node)) if is_index else fold(node)
+        return Idx(show(node)) if is_index else _counted(fold(node))
 
     return transform(expr, visit)
+
+
+def _counted(node: Expr) -> Expr:
+    """A sum of what is the same for all of its indices, as the product that it is."""
+    if not (isinstance(node, Reduce) and node.op == "sum"):
+        return node
+    indices = {bound.index for bound in node.bounds}
+    if any(indices & {*part.free} for part in node.below):
+        return node
+    value = node.body if node.where is None else Select(node.where, node.body, ZERO)
+    for bound in node.bounds:
+        times = Size(bound.axis) if isinstance(bound.axis, str) else Const(bound.axis)
+        value = Apply("mul", (times, value))
+    return value
 
 
 def _flat(value: Nested) -> list[int]:

@@ -61,6 +61,6 @@ def is_close(got: float, expected: float, room: float) -> bool:
 
 
 def fault_line(fault: Exception) -> str:
-    """The first line of what an exception says of itself."""
-    last = traceback.format_exception_only(fault)[-1].strip()
-    return last.splitlines()[0] if last else repr(fault)
+    """The first line of what an exception says of itself, before notes on it."""
+    told = traceback.format_exception_only(fault)[0].strip()
+    return told.splitlines()[0] if told else repr(fault)
