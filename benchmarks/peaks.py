@@ -33,6 +33,18 @@ LEAST = 1e5
 _PAIRS = "differences of rows: their sums apart lose the digits of a common offset"
 _PREFIXES = "sums of prefixes are sums under a condition until there are recurrences"
 
+FITTING: dict[str, dict[str, int]] = {
+    **dict.fromkeys(("conv1d", "conv1d_channels"), {"m": SIZE - WINDOW + 1}),
+    "conv1d_strided": {"s": 1, "d": 1, "m": SIZE - WINDOW + 1},
+    "conv1d_transposed": {"n": SIZE + WINDOW - 1},
+    "unfold": {"k": WINDOW, "s": 1, "m": SIZE - WINDOW + 1},
+    **dict.fromkeys(("segment_sum", "segment_mean", "segment_max"), {"m": SIZE}),
+    **dict.fromkeys(("pad", "pad_reflect", "pad_replicate"), {"m": SIZE}),
+    **dict.fromkeys(("upsample_nearest", "upsample_linear"), {"m": SIZE}),
+    "pixel_shuffle": {"a": SIZE, "b": SIZE},
+}
+"""Sizes of outputs that the inputs fit to."""
+
 ALLOWED = {
     **dict.fromkeys(("pairwise_squared_distance", "rbf_kernel"), _PAIRS),
     "sparsemax": _PREFIXES,
@@ -87,8 +99,10 @@ def arguments(rule: Any, size: int, batch: int) -> list[Any]:
 
 def _line(rule: Any) -> Line:
     values = arguments(rule, SIZE, BATCH)
-    if "conv" in rule._name:  # the number of positions is that of windows
-        values[1], values[-1] = values[1][..., :WINDOW], SIZE - WINDOW + 1
+    for place, name in enumerate(rule._kinds):
+        values[place] = FITTING.get(rule._name, {}).get(name, values[place])
+        if name == "w" and "conv" in rule._name:
+            values[place] = values[place][..., :WINDOW]
     arrays = [v for v in values if isinstance(v, np.ndarray)]
     outputs, pullback = rule(*values).vjp()
     results = outputs if isinstance(outputs, tuple) else (outputs,)

@@ -9,7 +9,7 @@ are undefined for an empty sum stay inside (`rewrites.undefined_at`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
@@ -581,34 +581,45 @@ def _running(
     return Value(expr, axes, value.batched)
 
 
+def _placed(test: ir.Expr, bounds: Bounds) -> Iterator[tuple[str, ir.Expr]]:
+    """An index that is not summed, and the position by data that it is equal to."""
+    match test:
+        case ir.Apply(op="eq", args=(ir.Idx(name=k), index) | (index, ir.Idx(name=k))):
+            is_data = any(isinstance(n, ir.Ref) for n in walk.nodes(index))
+            if is_data and k not in bounds and k not in index.free:
+                yield k, index
+
+
+def _both(a: ir.Expr, b: ir.Expr) -> ir.Expr:
+    return ir.Apply("and", (a, b))
+
+
 def _by_position(
     t: Translation, bounds: Bounds, body: ir.Expr, where: ir.Expr
 ) -> Value | None:
     """``sum(a[j] for j if t[j] == k)``: each summand is added at the position that its
-    integer gives; what it has at ``k`` is what it has at ``t[j]``.
+    integer gives, if what else is said of it holds; what it has at ``k`` is what it has
+    at ``t[j]``.
     """
-    match where:
-        case ir.Apply(op="eq", args=(ir.Idx(name=k), index) | (index, ir.Idx(name=k))):
-            pass
-        case _:
-            return None
-    is_data = any(isinstance(n, ir.Ref) for n in walk.nodes(index))
-    if not is_data or k in bounds or k in index.free:
+    tests = [*conjuncts(where)]
+    found = ((test, *pair) for test in tests for pair in _placed(test, bounds))
+    test, k, index = next(found, (where, "", where))
+    if not k:
         return None
+    others = [other for other in tests if other is not test]
+    if others:
+        body = ir.Select(reduce(_both, others), body, ir.ZERO)
     body = replace_indices(body, {k: index})
-    at, value = t.integer(index), t.value(body)
+    at = t.integer(index)
     rows = tuple(a for a in at.axes if a not in bounds)
     over_batch = BATCH in bounds and at.batched
-    if k in value.axes or (over_batch and rows):
-        return None
-    if not over_batch and not set(at.axes) & set(bounds):
+    if over_batch if rows else not (over_batch or at.axes):
         return None
     order = (*rows, *(a for a in at.axes if a in bounds))
     alone = tuple(b for b in bounds if b not in axes_of(at))
-    value = sum_of(t, value, alone)
-    absent = tuple(b for b in alone if b != BATCH and b not in t.value(body).axes)
-    if absent:
-        value = t.combine("mul", value, _count(t, absent))
+    value = total(t, alone, body) if alone else t.value(body)
+    if k in value.axes:
+        return None
     rest = tuple(a for a in value.axes if a not in at.axes)
     spread = Value(t.floating(value.expr), value.axes, True, value.is_number)
     expr = ScatterAdd(
