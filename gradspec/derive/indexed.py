@@ -33,6 +33,7 @@ from gradspec.derive.simplify import (
     guard_by,
     plus,
     scatter_sum,
+    solve_places,
     straighten,
     sum_over,
     times,
@@ -359,7 +360,8 @@ def same(stated: Expr, true: Expr) -> bool:
     """
     if stated == true:
         return True
-    forms = dict.fromkeys((true, *(_one_sided(true, side) for side in (True, False))))
+    sides = (_one_sided(true, side) for side in (True, False))
+    forms = dict.fromkeys((true, solve_places(true), *sides))
     return any(is_zero(Apply("sub", (stated, form))) for form in forms)
 
 

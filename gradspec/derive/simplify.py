@@ -456,7 +456,7 @@ def scatter_sum(
     pairs = [(b, index, Idx(b.index)) for b, index in zip(target, at, strict=True)]
     pairs.sort(key=lambda pair: not isinstance(pair[1], Idx))
     for bound, index, place in pairs:
-        _resolve(scope, bound, replace_indices(index, scope.values), place)
+        _resolve(scope, bound.axis, replace_indices(index, scope.values), place)
     left = tuple(Bound(index, axis) for index, axis in scope.bounds.items())
     body = _at_places(scope, straighten(_substitute(value, scope.values), axes))
     guards = [straighten(_substitute(g, scope.values), axes) for g in scope.guards]
@@ -496,25 +496,58 @@ def _substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
         expr = made
 
 
-def _resolve(scope: _Scope, bound: Bound, index: Expr, place: Idx) -> None:
-    """``place == index``: solved for an index of the scope, or kept as a condition."""
+def _resolve(
+    scope: _Scope, axis: Axis | None, index: Expr, place: Idx, strided: bool = False
+) -> None:
+    """``place == index``: solved for an index of the scope, or kept as a condition.
+    Only where asked for is a ``strided`` one solved: one element of it has few places,
+    which a sum by position finds; what is solved looks at all."""
     terms = linear(index)
-    for name, axis in scope.bounds.items():
+    for name, own in scope.bounds.items():
         number = terms.get(Idx(name), Fraction(0))
         others = {t: n for t, n in terms.items() if t != Idx(name)}
-        if abs(number) != 1 or any(_mentions(t, name) for t in others):
+        if abs(number) != 1 or any(name in term.free for term in others):
+            continue
+        steps = (_is_step(term, n, scope.bounds) for term, n in others.items())
+        if any(steps) and not strided:
             continue
         solution = add_multiple({place: number}, others, -number)
         scope.values[name] = linear_expr(solution)
         del scope.bounds[name]
-        if others or axis != bound.axis or number != 1:
-            _guard_range(scope, scope.values[name], axis)
+        if others or own != axis or number != 1:
+            _guard_range(scope, scope.values[name], own)
         return
     scope.guards.append(Apply(AT, (index, place)))
 
 
-def _mentions(term: Expr, name: str) -> bool:
-    return name in term.free
+def _is_step(term: Expr, number: Fraction, bounds: Mapping[str, Axis]) -> bool:
+    """True if a term of a position moves by other steps than of 1 as an index does."""
+    is_plain = isinstance(term, Idx) and abs(number) == 1
+    return not is_plain and not bounds.keys().isdisjoint(term.free)
+
+
+def solve_places(expr: Expr) -> Expr:
+    """Sums under a condition on a position, over the indices that it does not solve."""
+
+    def visit(node: Expr) -> Expr:
+        if not isinstance(node, Reduce) or node.op != "sum" or node.where is not None:
+            return node
+        whole = guarded_product(node.body)
+        for guard in whole.guards:
+            match guard:
+                case Apply(op="eq", args=(index, Idx() as place)):
+                    scope = _Scope({b.index: b.axis for b in node.bounds})
+                    if place.name not in scope.bounds:
+                        _resolve(scope, None, index, place, strided=True)
+                    if scope.values:
+                        rest = tuple(g for g in whole.guards if g != guard)
+                        body = join_factors(replace(whole, guards=rest))
+                        left = tuple(b for b in node.bounds if b.index in scope.bounds)
+                        made = guard_by(scope.guards, body)
+                        return visit(sum_over(left, _substitute(made, scope.values)))
+        return node
+
+    return transform(expr, visit)
 
 
 def _guard_range(scope: _Scope, value: Expr, axis: Axis) -> None:

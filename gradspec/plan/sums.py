@@ -28,13 +28,12 @@ from gradspec.plan.arrays import (
     ScatterAdd,
     Window,
 )
-from gradspec.plan.axes import Value, align
+from gradspec.plan.axes import Value, align, are_windows
 from gradspec.plan.contractions import (
     BATCH,
     Bounds,
     axes_of,
     contract,
-    sum_of,
     taken_in,
 )
 from gradspec.plan.translation import Summation, Translation
@@ -582,11 +581,11 @@ def _running(
 
 
 def _placed(test: ir.Expr, bounds: Bounds) -> Iterator[tuple[str, ir.Expr]]:
-    """An index that is not summed, and the position by data that it is equal to."""
+    """An index that is not summed, and the computed position that it is equal to."""
     match test:
         case ir.Apply(op="eq", args=(ir.Idx(name=k), index) | (index, ir.Idx(name=k))):
-            is_data = any(isinstance(n, ir.Ref) for n in walk.nodes(index))
-            if is_data and k not in bounds and k not in index.free:
+            is_window = are_windows((index,))
+            if not is_window and k not in bounds and k not in index.free:
                 yield k, index
 
 
