@@ -21,6 +21,7 @@ from gradspec.derive.scopes import (
     Axis,
     Fresh,
     Value,
+    extent,
     inline_values,
     refresh,
     rename_references,
@@ -565,25 +566,44 @@ def _positions_read(rule: Rule) -> Iterator[_Place]:
         )
         for node in found:
             if isinstance(node, Ref):
-                yield from zip(node.indices, axes.get(node.name, ()), strict=True)
+                pairs = zip(node.indices, axes.get(node.name, ()), strict=True)
+                yield from (_place(index, axis, _axes_in(let)) for index, axis in pairs)
+
+
+def _axes_in(let: Definition) -> Mapping[str, Axis]:
+    """The axes of all indices in a definition."""
+    found = dict(zip(let.indices, let.axes, strict=True))
+    sums = (node for node in nodes(let.value) if isinstance(node, Reduce))
+    return found | {b.index: b.axis for node in sums for b in node.bounds}
+
+
+def _place(index: Expr, axis: Axis, axes: Mapping[str, Axis]) -> _Place:
+    """A position on an axis, whatever its indices are called."""
+    used = [node.name for node in nodes(index) if isinstance(node, Idx)]
+    at: dict[str, Expr] = {
+        name: Idx(f"{number} of {axes.get(name)}")
+        for number, name in enumerate(dict.fromkeys(used))
+    }
+    return replace_indices(index, at), axis
 
 
 def _with_points(
     expr: Expr, axes: Mapping[str, Axis], taken: frozenset[_Place]
 ) -> Expr:
-    """``i == t`` as a position known to be in range, so that a sum over ``i`` has one
-    term."""
+    """``i == t`` as a position, known to be in range or in it by a condition, so that a
+    sum over ``i`` has one term."""
     if isinstance(expr, Reduce):
         axes = {**axes, **{b.index: b.axis for b in expr.bounds}}
     match expr:
-        case Apply(op="eq", args=(Idx(name=name) as place, index)) if _is_there(
-            index, axes[name], axes, taken
-        ):
-            return Apply(AT, (index, place))
-        case Apply(op="eq", args=(index, Idx(name=name) as place)) if _is_there(
-            index, axes[name], axes, taken
-        ):
-            return Apply(AT, (index, place))
+        case Apply(
+            op="eq",
+            args=(Idx(name=name) as place, index) | (index, Idx(name=name) as place),
+        ) if name not in index.free:
+            at, axis = Apply(AT, (index, place)), axes[name]
+            if _is_there(index, axis, axes, taken):
+                return at
+            low, high = Apply("ge", (index, ZERO)), Apply("lt", (index, extent(axis)))
+            return Apply("and", (at, Apply("and", (low, high))))
         case _:
             parts = tuple(_with_points(child, axes, taken) for child in children(expr))
             return with_children(expr, parts)
@@ -598,4 +618,4 @@ def _is_there(
         case Const(value=value) if isinstance(axis, int):
             return value in range(axis)
         case _:
-            return (index, axis) in taken
+            return _place(index, axis, axes) in taken
