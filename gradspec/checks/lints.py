@@ -236,8 +236,8 @@ def _same(
 _LOWEST = {row.name: row.zero_from for row in rows() if row.zero_from is not None}
 """The lower end of the interval on which a step function is 0; its length is 1."""
 
-_PLACES = tuple(map(Fraction, ("1/16", "1/2", "15/16", "-1/2", "3/2")))
-"""Three places of the interval on which a step has one value, and one on either side."""
+_PLACES = tuple(map(Fraction, "1/16 1/2 15/16 -1/2 3/2 -1/4 5/4".split()))
+"""Three places of the interval on which a step has one value, and two on either side."""
 
 _BASES = 2
 _STEP = "the step"  # a name that nothing has
@@ -249,8 +249,8 @@ def ties(instance: Instance) -> Iterator[Diagnostic]:
     rule, bases = instance.rule, instance.points[:_BASES]
     for entry in rule.backward:
         stated = instance.stated.get(entry.input)
-        if stated is None or not (rule.surrogates or entry.is_override):
-            continue  # the derivative: it is 0 where the value is the same
+        if stated is None:
+            continue
         found = (
             _lost_point(instance, entry.input, stated, *tie, base)
             for tie in _tied(stated, entry.input)
@@ -294,7 +294,8 @@ def _lost_point(
     instance: Instance, name: str, stated: Expr, step: Apply, bound: Expr, base: Point
 ) -> Point | None:
     """A point of the interval, if the gradient is 0 on all of it and beyond the bound
-    and is not on the side before it, and the value is that of the bound."""
+    and is not on the side before it, and the value is that of the bound. Where a value
+    changes along a step, its gradient is its slope, which no clamp has cut."""
     ball = enclose(bound, base) if names(bound) <= set(base) else None
     whole = ball.unique_fmpz() if ball is not None and is_defined(ball) else None
     if whole is None:
@@ -315,10 +316,12 @@ def _lost_point(
     if len(seen) < len(_PLACES) or not all(one[1][0].is_zero() for one in seen[:3]):
         return None
     point, (_, *values) = seen[1]
-    beyond, before = sorted(
-        (one[1] for one in seen[3:]), key=lambda found: not found[0].is_zero()
+    sides = [(one[1], other[1]) for one, other in zip(seen[3:5], seen[5:], strict=True)]
+    (beyond, _), (before, along) = sorted(
+        sides, key=lambda side: not side[0][0].is_zero()
     )
     is_clamp = beyond[0].is_zero() and not before[0].contains(0)
+    is_clamp &= all(a.overlaps(b) for a, b in zip(before[1:], along[1:], strict=True))
     is_same = all(a.overlaps(b) for a, b in zip(values, beyond[1:], strict=True))
     is_other = any(not a.overlaps(b) for a, b in zip(values, before[1:], strict=True))
     return point if is_clamp and is_same and is_other else None
