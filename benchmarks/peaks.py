@@ -48,6 +48,7 @@ FITTING: dict[str, dict[str, int]] = {
 ALLOWED = {
     **dict.fromkeys(("pairwise_squared_distance", "rbf_kernel"), _PAIRS),
     "sparsemax": _PREFIXES,
+    "pixel_shuffle": "positions on several axes are taken one axis after the other",
 }
 """Rules that may take more, each with the reason."""
 

@@ -612,7 +612,7 @@ def _by_position(
     at = t.integer(index)
     rows = tuple(a for a in at.axes if a not in bounds)
     over_batch = BATCH in bounds and at.batched
-    if over_batch if rows else not (over_batch or at.axes):
+    if bool(rows) if over_batch else {*at.axes}.isdisjoint(bounds):
         return None
     order = (*rows, *(a for a in at.axes if a in bounds))
     alone = tuple(b for b in bounds if b not in axes_of(at))
