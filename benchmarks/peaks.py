@@ -33,15 +33,18 @@ LEAST = 1e5
 _PAIRS = "differences of rows: their sums apart lose the digits of a common offset"
 _PREFIXES = "sums of prefixes are sums under a condition until there are recurrences"
 
+_WINDOWS = SIZE - WINDOW + 1
+_SIZES = "segment_sum segment_mean segment_max pad pad_reflect pad_replicate"
+
 FITTING: dict[str, dict[str, int]] = {
-    **dict.fromkeys(("conv1d", "conv1d_channels"), {"m": SIZE - WINDOW + 1}),
-    "conv1d_strided": {"s": 1, "d": 1, "m": SIZE - WINDOW + 1},
+    "conv1d": {"m": _WINDOWS},
+    "conv1d_channels": {"m": _WINDOWS},
+    "conv1d_strided": {"s": 1, "d": 1, "m": _WINDOWS},
     "conv1d_transposed": {"n": SIZE + WINDOW - 1},
-    "unfold": {"k": WINDOW, "s": 1, "m": SIZE - WINDOW + 1},
-    **dict.fromkeys(("segment_sum", "segment_mean", "segment_max"), {"m": SIZE}),
-    **dict.fromkeys(("pad", "pad_reflect", "pad_replicate"), {"m": SIZE}),
-    **dict.fromkeys(("upsample_nearest", "upsample_linear"), {"m": SIZE}),
+    "unfold": {"k": WINDOW, "s": 1, "m": _WINDOWS},
     "pixel_shuffle": {"a": SIZE, "b": SIZE},
+    **{name: {"m": SIZE} for name in _SIZES.split()},
+    **{f"upsample_{name}": {"m": SIZE} for name in ("nearest", "linear")},
 }
 """Sizes of outputs that the inputs fit to."""
 

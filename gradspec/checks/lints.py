@@ -236,7 +236,7 @@ def _same(
 _LOWEST = {row.name: row.zero_from for row in rows() if row.zero_from is not None}
 """The lower end of the interval on which a step function is 0; its length is 1."""
 
-_PLACES = tuple(map(Fraction, "1/16 1/2 15/16 -1/2 3/2 -1/4 5/4".split()))
+_PLACES = tuple(map(Fraction, ("1/16", "1/2", "15/16", "-1/2", "3/2", "-1/4", "5/4")))
 """Three places of the interval on which a step has one value, and two on either side."""
 
 _BASES = 2
