@@ -36,17 +36,18 @@ _PREFIXES = "sums of prefixes are sums under a condition until there are recurre
 _WINDOWS = SIZE - WINDOW + 1
 _SIZES = "segment_sum segment_mean segment_max pad pad_reflect pad_replicate"
 
-FITTING: dict[str, dict[str, int]] = {
+FITTING: dict[str, dict[str, float]] = {
     "conv1d": {"m": _WINDOWS},
     "conv1d_channels": {"m": _WINDOWS},
     "conv1d_strided": {"s": 1, "d": 1, "m": _WINDOWS},
     "conv1d_transposed": {"n": SIZE + WINDOW - 1},
     "unfold": {"k": WINDOW, "s": 1, "m": _WINDOWS},
     "pixel_shuffle": {"a": SIZE, "b": SIZE},
+    "quantile": {"q": 0.5},
     **{name: {"m": SIZE} for name in _SIZES.split()},
     **{f"upsample_{name}": {"m": SIZE} for name in ("nearest", "linear")},
 }
-"""Sizes of outputs that the inputs fit to."""
+"""Sizes of outputs that the inputs fit to, and a level that is one."""
 
 ALLOWED = {
     **dict.fromkeys(("pairwise_squared_distance", "rbf_kernel"), _PAIRS),
@@ -121,7 +122,7 @@ def _line(rule: Any) -> Line:
         _, pullback = rule(*values).vjp()
         pullback(*above)
 
-    along = rule.pushforward or rule.pullback
+    along = given and (rule.pushforward or rule.pullback)
     pushed = _peak(lambda: rule(*values).jvp(tangents)) if along else 0.0
     return Line(rule._name, _peak(both) / unit, pushed / unit)
 
