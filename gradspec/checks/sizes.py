@@ -257,7 +257,7 @@ def _counted(node: Expr) -> Expr:
         return node
     value = node.body if node.where is None else Select(node.where, node.body, ZERO)
     for bound in node.bounds:
-        times = Size(bound.axis) if isinstance(bound.axis, str) else Const(bound.axis)
+        times = Size(bound.axis) if isinstance(bound.axis, str) else const(bound.axis)
         value = Apply("mul", (times, value))
     return value
 
