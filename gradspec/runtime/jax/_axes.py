@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.typing import ArrayLike
 
 from ._gradspec import Array
@@ -79,8 +78,8 @@ def _in_range(index: Array, size: int) -> Array:
     """``index`` if all of it is in 0 … ``size`` - 1. A traced one cannot raise an error:
     a negative position is one behind the end there."""
     if index.size and not isinstance(index, jax.core.Tracer):
-        known = np.asarray(index)  # the methods of index are traced inside `jax.jit`
-        low, high = int(known.min()), int(known.max())
+        with jax.ensure_compile_time_eval():
+            low, high = int(index.min()), int(index.max())
         if low < 0 or high >= size:
             raise IndexError(f"positions {low} to {high} of an axis of size {size}")
     return jnp.where(index < 0, size, index).astype(int)
