@@ -24,6 +24,7 @@ from gradspec.lift.values import (
     Class,
     Context,
     Function,
+    Index,
     IsBroken,
     Library,
     Method,
@@ -31,6 +32,7 @@ from gradspec.lift.values import (
     Owner,
     Scope,
     Shape,
+    Track,
     element,
     words,
 )
@@ -96,6 +98,7 @@ class Expressions(Arrays):
         self.axis_names: dict[str, int | None] = {}
         self.loose: set[str] = set()
         self.hints: dict[str, int] = {}
+        self.spans: dict[str, tuple[Index, int, int]] = {}
 
     def is_loose(self, value: Array) -> bool:
         """True of a value of the surroundings, of which nothing is known."""
@@ -114,7 +117,9 @@ class Expressions(Arrays):
         known = self.known.get((value.value, value.axes))
         if known is None:
             name = self.names.fresh(hint)
-            used = tuple(i for i in value.indices if i.name in value.value.free)
+            free = value.value.free
+            loops = (loop for loop, *_ in self.spans.values() if loop.name in free)
+            used = (*loops, *(i for i in value.indices if i.name in free))
             line = getattr(node, "lineno", 0)
             self.lets.append(Let(name, used, value.value, self.phase, line))
             known = element(name, used)
@@ -403,12 +408,27 @@ class Expressions(Arrays):
                 return Chosen(base, place)
             case Array():
                 return self._part(base, place, node)
+            case Track() if place == slice(None, None, -1):
+                return base.turned()
+            case Track():
+                return self.of_track(base, place, node)
             case _:
                 raise CannotLift("python", f"`{ast.unparse(node)}`", node)
 
+    def without_places(
+        self, array: Array, places: tuple[Any, ...], node: ast.AST
+    ) -> tuple[Array, tuple[Any, ...]]:
+        """The elements at the places that are single ones, and the other places."""
+        raise NotImplementedError
+
+    def of_track(self, track: Track, place: Any, node: ast.AST) -> Array:
+        """An element of a list that the steps of a loop fill."""
+        raise NotImplementedError
+
     def _part(self, array: Array, place: Any, node: ast.AST) -> Array:
-        """New axes; other parts of arrays are not read."""
+        """New axes, and the elements at one place of axes; other parts are not read."""
         places = place if isinstance(place, tuple) else (place,)
+        array, places = self.without_places(array, places, node)
         whole = [p is None or p is Ellipsis or _is_whole(p) for p in places]
         if not all(whole):
             raise CannotLift(
@@ -449,7 +469,7 @@ class Expressions(Arrays):
                     return found
             case Class():
                 return self.project.attribute_of_class(base, name, self)
-            case Shape() | Chosen() | tuple() | list() | dict() | Function():
+            case Shape() | Chosen() | tuple() | list() | dict() | Function() | Track():
                 return Method(base, name)
         if self.project.is_module(base):
             return self.project.attribute_of_module(base, name, self, node)
@@ -511,7 +531,7 @@ class Expressions(Arrays):
 
 _BUILTINS = words(
     "abs max min float int len tuple list range sum isinstance round pow getattr"
-    " hasattr bool zip enumerate print super callable slice"
+    " hasattr bool zip enumerate print super callable slice reversed"
 )
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {
     name: getattr(operator, name) for name in COMPARISONS

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -27,6 +28,8 @@ from gradspec.lift.values import (
     Opaque,
     Scope,
     Shape,
+    Steps,
+    Track,
     words,
 )
 from gradspec.primitives.frameworks import meaning_of, place_of
@@ -74,6 +77,8 @@ class Machine(Statements):
                 return None
             case Method(base=Class() as cls, name="apply"):
                 return self.project.apply(cls, args, self, node)
+            case Method(base=Track() | list() as filled, name=name):
+                return self.fill(filled, name, args, node)
             case Method(base=base, name=name):
                 return self._call_method(base, name, args, named, node)
             case Library(name=name):
@@ -250,6 +255,9 @@ class Machine(Statements):
         """A function of a framework, by its full name."""
         tail = name.rpartition(".")[2]
         operation = operations.FULL_NAMES.get(name)
+        if tail == "stack" and place_of(name) and args and isinstance(args[0], Track):
+            axis = named.get("dim", named.get("axis", args[1] if len(args) > 1 else 0))
+            return self.stack(args[0], axis, node)
         meaning = meaning_of(name)
         if name in operations.NOT_ELEMENTWISE:
             raise CannotLift("function", f"`{name}` is not elementwise", node)
@@ -310,10 +318,14 @@ class Machine(Statements):
                 return self.total([0, *values], node)
             case "len", [tuple() | list() | dict() as values]:
                 return len(values)
+            case "len", [Track() as track]:
+                return self.length(track, node)
             case "len", [Array() as array]:
                 return self.size(array, 0, node)
             case "len", [Shape(array=array)]:
                 return operations.OPERATIONS["dim"](self, node, array)
+            case "list", [Track() as track]:
+                return track
             case (("tuple" | "list"), [value]):
                 if isinstance(value, Shape):
                     return value
@@ -321,6 +333,14 @@ class Machine(Statements):
                 return tuple(found) if name == "tuple" else list(found)
             case "range", _ if all(type(a) is int for a in args) and args:
                 return range(*args)
+            case "range", [_, *_] if len(args) < 4:
+                return self.steps(args, node)
+            case "reversed", [Steps() as steps]:
+                return replace(steps, is_backward=not steps.is_backward)
+            case "reversed", [Track() as track]:
+                return track.turned()
+            case "reversed", [tuple() | list() | range() as values]:
+                return list(reversed(values))
             case "zip", _ if all(isinstance(a, tuple | list) for a in args):
                 return list(zip(*args, strict=False))
             case "isinstance", [Array(), Library(name=kind)] if kind.endswith("Tensor"):

@@ -15,6 +15,7 @@ from gradspec.ir.expr import Apply, Expr, Ref, Select, Size
 from gradspec.ir.walk import transform
 from gradspec.lift.arrays import Arrays, arithmetic, choice, view
 from gradspec.lift.values import (
+    UNSET,
     Array,
     Axes,
     CannotLift,
@@ -98,26 +99,47 @@ def _copy(m: Arrays, node: Node, x: Any) -> Any:
 
 
 def _filler(value: int) -> Operation:
-    def like(m: Arrays, node: Node, x: Any, *_: Any) -> Any:
-        return _full(m, node, x, value)
+    def like(m: Arrays, node: Node, x: Any, *sizes: Any) -> Any:
+        more = [s for s in sizes if type(s) is int or isinstance(s, Array)]
+        return _full(m, node, (x, *more) if more else x, value)
 
     return like
+
+
+def _empty(m: Arrays, node: Node, *shape: Any) -> Any:
+    """An array whose elements have to be set before they are read."""
+    return _full(m, node, _one_shape(shape), Array(UNSET))
 
 
 def _full(m: Arrays, node: Node, shape: Any, value: Any = 0) -> Any:
     """An array of one value: like another, of its shape, or of axes of size 1."""
     if isinstance(shape, Shape):
         shape = shape.array
+    sizes = shape if isinstance(shape, tuple | list) else (shape,)
+    if any(isinstance(s, Array) and isinstance(s.value, Size) for s in sizes):
+        return Array(
+            m.array(value, node).value, tuple(_axis_of(s, node) for s in sizes)
+        )
     if isinstance(shape, Array) and shape.is_condition | bool(
         shape.axes or shape.is_open
     ):
         return m.like(value, shape, node)
     if isinstance(shape, Array):
         return m.array(value, node).copy()
-    sizes = shape if isinstance(shape, tuple | list) else (shape,)
     if all(type(s) is int and s == 1 for s in sizes):
         return Array(m.array(value, node).value, (None,) * len(sizes))
     raise CannotLift("shape", "an array whose shape is computed", node)
+
+
+def _axis_of(size: Any, node: Node) -> Index | None:
+    """An axis of a size."""
+    match size:
+        case Array(value=Size(axis=str() as axis)):
+            return Index(extent_named(axis))
+        case 1:
+            return None
+        case _:
+            raise CannotLift("shape", "an array whose shape is computed", node)
 
 
 def _new_full(m: Arrays, node: Node, x: Any, shape: Any, value: Any = 0) -> Any:
@@ -405,7 +427,9 @@ _NAMED: dict[str, Operation] = {
     "new_ones": lambda m, node, x, *s: _full(m, node, _one_shape(s), 1),
     "new_full": _new_full,
     "full_like full fill": _full,
-    "empty_like": _same,
+    "empty_like": _empty,
+    "empty": _empty,
+    "new_empty": lambda m, node, x, *s: _empty(m, node, *s),
     "clamp clip clip_by_value": _clamp,
     "clamp_min": _clamp,
     "clamp_max": lambda m, node, x, max: _clamp(m, node, x, None, max),

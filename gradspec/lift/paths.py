@@ -86,8 +86,10 @@ def _ranks_with_hints(
 ) -> Iterator[Ranks]:
     most = max(hints.values())
     pools = [(hints[n],) if n in hints else (1, 0, *range(2, most + 1)) for n in names]
-    for ranks in product(*pools):
-        yield Ranks(tuple((False, k) for k in ranks))
+    for is_square in (False, True):
+        for ranks in product(*pools):
+            if not is_square or max(ranks) > 1:
+                yield Ranks(tuple((False, k) for k in ranks), is_square)
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,13 @@ from fractions import Fraction
 from typing import Any
 
 from gradspec.ir.expr import Expr, Ref, show
+from gradspec.ir.walk import names
 from gradspec.lift.conditions import Decisions, Key
 from gradspec.lift.expressions import Let
 from gradspec.lift.machine import Machine
 from gradspec.lift.project import Module, Project
 from gradspec.lift.values import (
+    UNSET,
     ZERO,
     Array,
     Axes,
@@ -471,6 +473,11 @@ class Reading:
             for name, axis in self.machine.axis_names.items()
         )
         self.lines |= {let.name: let.line for let in self.machine.lets}
+        lets = [let.value for let in self.machine.lets]
+        every = (*self.values.values(), *self.gradients.values(), *lets)
+        if any(UNSET.name in names(value) for value in every if value is not None):
+            told = "an element that is read and may not be set"
+            raise CannotLift("indexing", told, self.site.node)
         return Lifted(
             self.inputs,
             self.outputs,

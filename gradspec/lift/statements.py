@@ -6,8 +6,12 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from gradspec.lift.expressions import Expressions
+from gradspec.ir.expr import Expr
+from gradspec.lift.arrays import choice
+from gradspec.lift.loops import Loops
 from gradspec.lift.values import (
+    FALSE,
+    TRUE,
     Array,
     CannotLift,
     Chosen,
@@ -15,12 +19,14 @@ from gradspec.lift.values import (
     Function,
     Opaque,
     Scope,
+    Steps,
+    Track,
 )
 
 _LONGEST = 16
 
 
-class Statements(Expressions):
+class Statements(Loops):
     """Bodies of functions."""
 
     # --- statements -------------------------------------------------------------------
@@ -53,6 +59,12 @@ class Statements(Expressions):
             case ast.If(test=test, body=body, orelse=other):
                 if isinstance(body[-1], ast.Raise) and not other:
                     return None  # a check of the arguments
+                condition = self.place_condition(test, scope)
+                if condition in (TRUE, FALSE):
+                    return self.run(body if condition == TRUE else other, scope)
+                if condition is not None:
+                    self._branch(condition, node, scope)
+                    return None
                 return self.run(body if self.truth(test, scope) else other, scope)
             case ast.FunctionDef(name=name):
                 scope.names[name] = Function(node, scope)
@@ -99,18 +111,58 @@ class Statements(Expressions):
                 raise CannotLift("python", f"`with {text} as …`", node)
 
     def _loop(self, node: ast.For, scope: Scope) -> tuple[Any] | None:
-        values = self.evaluate(node.iter, scope)
-        if not isinstance(values, list | tuple | range) or len(values) > _LONGEST:
-            raise CannotLift("loop", "a loop whose length the file does not fix", node)
         for inner in ast.walk(node):
             if isinstance(inner, ast.Break | ast.Continue):
                 raise CannotLift("loop", "a loop that is left early", inner)
+        values = self.evaluate(node.iter, scope)
+        if isinstance(values, Steps):
+            self.loop_over(values, node, scope)
+            return None
+        if not isinstance(values, list | tuple | range) or len(values) > _LONGEST:
+            raise CannotLift("loop", "a loop whose length the file does not fix", node)
         for value in values:
             self._assign(node.target, value, scope, node)
             returned = self.run(node.body, scope)
             if returned is not None:
                 return returned
         return self.run(node.orelse, scope)
+
+    def _branch(self, condition: Expr, node: ast.If, scope: Scope) -> None:
+        """Both branches of a condition on the place of a step, and what it chooses."""
+        before = dict(scope.names)
+        arrays = {id(v): v for v in before.values() if isinstance(v, Array)}
+        starts = {k: (v.value, v.axes) for k, v in arrays.items()}
+        counts = [len(v.added) for v in before.values() if isinstance(v, Track)]
+        names: list[dict[str, Any]] = []
+        values: list[dict[int, Array]] = []
+        for holds, body in ((True, node.body), (False, node.orelse)):
+            scope.names = dict(before)
+            with self.where_holds(condition, holds):
+                returned = self.run(body, scope)
+            tracks = [v for v in before.values() if isinstance(v, Track)]
+            if returned is not None or counts != [len(t.added) for t in tracks]:
+                raise CannotLift(
+                    "loop", "a step that does not always do the same", node
+                )
+            names.append(scope.names)
+            values.append({k: v.copy() for k, v in arrays.items()})
+            for key, array in arrays.items():
+                array.value, array.axes = starts[key]
+        one, other = names
+        chosen = Array(condition)
+        for key, array in arrays.items():
+            a, b = values[0][key], values[1][key]
+            if a.value != b.value:
+                if a.axes != b.axes:
+                    raise CannotLift("loop", "a step that changes a shape", node)
+                array.value = choice(condition, a.value, b.value)
+                array.axes = a.axes
+                array.changes += 1
+        scope.names = {
+            n: v if v is other[n] else self.where(chosen, v, other[n], node)
+            for n, v in one.items()
+            if n in other
+        }
 
     def _assign(
         self, target: ast.expr, value: Any, scope: Scope, node: ast.stmt
@@ -156,7 +208,10 @@ class Statements(Expressions):
             raise CannotLift("python", "assignment to an entry", node)
         if not isinstance(base, Array) or self.framework != "torch":
             raise CannotLift("indexing", f"assignment to `{ast.unparse(target)}`", node)
-        if place is Ellipsis or (isinstance(place, slice) and place == slice(None)):
+        places = place if isinstance(place, tuple) else (place,)
+        if len(self.elements_of(places)) == 1:
+            self.set_part(base, places, value, scope, target)
+        elif place is Ellipsis or (isinstance(place, slice) and place == slice(None)):
             base.become(self.like(value, base, node), node)
         elif isinstance(place, Array) and place.is_condition:
             if isinstance(value, Chosen) and value.mask.value != place.value:

@@ -86,14 +86,16 @@ Axes = tuple[Index | None, ...]
 class Array:
     """An array: one element, at the indices of its axes. ``is_open``: any axes may stand
     in front of them. Operations in place change the object. ``is_view``: it shares its
-    elements with another object in a way that is not followed.
+    elements with another object in a way that is not followed; ``is_parted``: elements of
+    one place have been taken out of it. ``changes`` are counted.
     """
 
-    __slots__ = ("axes", "is_open", "is_view", "value")
+    __slots__ = ("axes", "changes", "is_open", "is_parted", "is_view", "value")
 
     def __init__(self, value: Expr, axes: Axes = (), is_open: bool = False) -> None:
         self.value, self.axes, self.is_open = value, tuple(axes), is_open
-        self.is_view = False
+        self.is_view = self.is_parted = False
+        self.changes = 0
 
     @property
     def indices(self) -> tuple[Index, ...]:
@@ -108,13 +110,14 @@ class Array:
 
     def become(self, other: Array, node: ast.AST | None) -> None:
         """The change of this object by an operation in place."""
-        if self.is_view:
+        if self.is_view or self.is_parted:
             raise CannotLift(
                 "aliasing", "a change of elements that two names share", node
             )
         if len(other.axes) > len(self.axes) or (other.is_open and not self.is_open):
             raise CannotLift("shape", "an in-place operation changes the shape", node)
         self.value, self.axes, self.is_open = other.value, other.axes, other.is_open
+        self.changes += 1
 
 
 def is_condition(value: Expr) -> bool:
@@ -144,6 +147,10 @@ def with_indices(value: Expr, names: dict[str, Expr]) -> Expr:
         return names.get(node.name, node) if isinstance(node, Idx) else node
 
     return transform(value, visit)
+
+
+UNSET = Ref("unset element")
+"""An element that has to be set before it is read."""
 
 
 def element(name: str, axes: Axes) -> Ref:
@@ -253,3 +260,34 @@ class Method:
 
     base: Any
     name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """`range` over the places of an axis, without some at its start and at its end."""
+
+    extent: Extent
+    before: int = 0
+    short: int = 0
+    is_backward: bool = False
+
+
+@dataclass(eq=False)
+class Track:
+    """A list to which each step of a loop adds an element: those from before the loop, and
+    the element at the step that ``index`` names. While the loop is read, ``last`` is the last
+    element so far, and ``added`` those of the step itself."""
+
+    before: list[Any]
+    last: Array
+    added: list[Any] = field(default_factory=list)
+    is_turned: bool = False
+    """Read from its end."""
+    steps: Steps | None = None
+    index: Index | None = None
+
+    def turned(self) -> Track:
+        """The list from its end."""
+        made = Track(self.before, self.last, self.added, not self.is_turned)
+        made.steps, made.index = self.steps, self.index
+        return made

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
-from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
+from gradspec.ir.expr import Apply, Const, Expr, Idx, Ref, Select
 from gradspec.ir.walk import names, nodes, transform
 from gradspec.lift.reading import Lifted
 from gradspec.lift.rules import Form
@@ -83,6 +83,12 @@ class Facts:
         return any(map(self._bends, self.parts(*self.rule.values.values())))
 
     @property
+    def is_recurrent(self) -> bool:
+        """True if a value of the forward pass depends on earlier places of itself."""
+        below = self.names_below(*self.rule.values.values()) & self.lets.keys()
+        return any(name in self.names_below(self.lets[name]) for name in below)
+
+    @property
     def has_steps(self) -> bool:
         return any(map(self._steps, self.parts(*self.rule.values.values())))
 
@@ -114,7 +120,9 @@ class Facts:
     def _is_input(self, value: Expr) -> bool:
         while isinstance(value, Ref) and value.name in self.lets:
             value = self.lets[value.name]
-        return isinstance(value, Ref) and value.name in self.inputs
+        if not isinstance(value, Ref) or value.name not in self.inputs:
+            return False
+        return all(isinstance(i, Idx) for i in value.indices)
 
     @property
     def unused_upstream(self) -> frozenset[str]:

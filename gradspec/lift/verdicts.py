@@ -182,7 +182,8 @@ class Judge:
             if seen.fault:
                 yield None
             self.form, self.seen = form, seen
-        if seen.differences and all(d.is_flat for d in seen.differences):
+        is_flat = seen.differences and all(d.is_flat for d in seen.differences)
+        if is_flat and (facts.is_bent or not facts.is_recurrent):
             yield self._of_flat(form)
         if first.is_gated:
             yield self._surrogate("not linear in the upstream gradient", form)
