@@ -377,6 +377,16 @@ class Solve(RankedNode):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Factor(RankedNode):
+    """A factor of a symmetric matrix, which the last two axes are, by the framework's
+    ``routine`` ("cholesky").
+    """
+
+    arg: Expr
+    routine: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Root(RankedNode):
     """Where ``residual`` is 0, by Newton's method from ``start``. It and its derivative
     ``slope`` are functions of ``variable``, a name that is bound here: element by
@@ -467,6 +477,7 @@ Ranked: TypeAlias = (
     | Loop
     | Item
     | Solve
+    | Factor
     | Root
     | Windows
     | ProductOfOthers

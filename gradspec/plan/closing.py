@@ -265,7 +265,7 @@ class _Closing:
 
         try:
             found = (
-                plan_system(part, view, array)
+                plan_system(part, self.rule.assumes, view, array)
                 if isinstance(part, System)
                 else plan_recurrence(part, view, array)
             )

@@ -19,11 +19,12 @@ from gradspec.derive.simplify import straighten
 from gradspec.ir.expr import ONE, ZERO, Apply, Expr, Idx, Reduce, Ref, Select
 from gradspec.ir.products import terms, total
 from gradspec.ir.recurrence import NotEarlier, System, components, in_step_order
-from gradspec.ir.rule import Definition, Input, Kind, Output, Role, Rule, Shape
+from gradspec.ir.rule import Assume, Definition, Input, Kind, Output, Role, Rule, Shape
 from gradspec.ir.tidy import fold
 from gradspec.ir.walk import expand, names, nodes, transform
 from gradspec.plan import arrays
 from gradspec.plan.axes import Value, permute, size_of
+from gradspec.plan.forms import known_solution
 from gradspec.plan.recurrence import NoLoop, Translate
 from gradspec.plan.translation import Known
 
@@ -32,10 +33,14 @@ _ROW = "'"
 
 
 def plan_system(
-    part: System, view: Mapping[str, Known], translate: Translate
+    part: System,
+    assumes: Iterable[Assume],
+    view: Mapping[str, Known],
+    translate: Translate,
 ) -> dict[str, Value]:
     """The values of a system, of which one is a state: others are put into its
-    equation, and computed from it."""
+    equation, and computed from it. What a rule ``assumes`` of the state says which
+    solution is meant."""
     state = next((one for one in part.values if _is_enough(one, part)), None)
     if state is None:
         names = " and ".join(one.name for one in part.values)
@@ -43,9 +48,9 @@ def plan_system(
     others = tuple(one for one in part.values if one != state)
     values = {o.name: Inlined(o.name, o.indices, o.axes, o.value) for o in others}
     whole = inline_values(state.value, values, Fresh("?")) if values else state.value
-    equation = _Equation.of(replace(state, value=expand(whole)))
-    solution = equation.quotient if equation.is_linear else equation.root
-    found = {state.name: solution(view, translate)}
+    state = replace(state, value=expand(whole))
+    known_form = known_solution(state, assumes, view, translate)
+    found = {state.name: known_form or _Equation.of(state).solution(view, translate)}
     sizes = tuple(map(size_of, state.axes))
     known = Known(arrays.Name(state.name), sizes, found[state.name].batched)
     inner = {**view, state.name: known}
@@ -115,6 +120,11 @@ class _Equation:
     def front(self) -> tuple[str, ...]:
         """The indices that are no part of the system."""
         return self.let.indices[: len(self.let.indices) - len(self.system)]
+
+    def solution(self, view: Mapping[str, Known], translate: Translate) -> Value:
+        """The value of the state."""
+        found = self.quotient if self.is_linear else self.root
+        return found(view, translate)
 
     def quotient(self, view: Mapping[str, Known], translate: Translate) -> Value:
         """The solution of a linear equation."""

@@ -3,6 +3,8 @@ refuted with a point."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from gradspec.checks.check import check
@@ -17,6 +19,7 @@ from gradspec.syntax.printer import WIDTH, print_module
 from tests.checks.equations import AGREES, CHOLESKY, KEPLER, LINEAR, PROVED, WRONG
 from tests.checks.test_recurrences import _last
 from tests.checks.written import written
+from tests.corpus.texts import only
 
 
 def _name(text: object) -> str:
@@ -43,6 +46,30 @@ def test_what_is_not_proved_agrees_where_the_equations_hold(text: str) -> None:
 def test_a_wrong_gradient_is_refuted(text: str, old: str, new: str, name: str) -> None:
     assert old in text
     assert _verdicts(_last(text, old, new))[name] is Status.REFUTED
+
+
+FACTORS = Path(__file__).parents[2] / "rules" / "linalg" / "factor.grad"
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("cholesky", "0.5 if", "1 if"),
+        ("cholesky", "l[k, i] * dl[k, j]", "l[i, k] * dl[k, j]"),
+        (
+            "cholesky",
+            "s[i, k] for k if k >= j) == u[i, j]",
+            "s[i, k] for k if k >= j) == u[j, i]",
+        ),
+        ("log_det", "2 * s[i, j] if", "s[i, j] if"),
+        ("log_det", "if j < i else (s[i, i] if i == j else 0)", ""),
+    ],
+)
+def test_a_wrong_gradient_of_a_shipped_factor_is_refuted(
+    name: str, old: str, new: str
+) -> None:
+    text = only(FACTORS.read_text("utf-8"), (name,))
+    assert _verdicts(_last(text, old, new))["a"] is Status.REFUTED
 
 
 def test_a_refutation_shows_the_inputs_of_the_equation() -> None:

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:GS465")
 """The matrix of a system has more axes than its solution."""
 
 RULES = Path(__file__).with_name("equations.grad")
+SHIPPED = Path(__file__).parents[2] / "rules" / "linalg" / "factor.grad"
 Tensor = torch.Tensor
 
 
@@ -68,6 +69,23 @@ def cubes(a: Tensor, b: Tensor) -> Tensor:
     return _newton(lambda x: x - (x**3 + x - cubic) / (3 * x**2 + 1), cubic)
 
 
+def symmetric(a: Tensor) -> Tensor:
+    return torch.tril(a) + torch.tril(a, -1).mT
+
+
+def factor(a: Tensor) -> Tensor:
+    return torch.linalg.cholesky(symmetric(a))
+
+
+def upper_factor(a: Tensor) -> Tensor:
+    return torch.linalg.cholesky(symmetric(a.mT)).mT
+
+
+def toeplitz(r: Tensor) -> Tensor:
+    places = torch.arange(len(r))
+    return torch.linalg.cholesky(r[(places - places.unsqueeze(-1)).abs()])
+
+
 CASES: tuple[tuple[str, Callable[..., Tensor], tuple[tuple[int, ...], ...]], ...] = (
     ("vector", vector, ((4, 4), (4,))),
     ("rows", vector, ((4, 4), (3, 4))),
@@ -82,6 +100,12 @@ CASES: tuple[tuple[str, Callable[..., Tensor], tuple[tuple[int, ...], ...]], ...
     ("kepler", kepler, ((2, 1), (3,))),
     ("equilibrium", equilibrium, ((3, 3), (2, 3), (3,))),
     ("cubes", cubes, ((2, 2), (3, 2))),
+    ("factor", factor, ((2, 3, 3),)),
+    ("upper_factor", upper_factor, ((2, 3, 3),)),
+    ("toeplitz", toeplitz, ((3,),)),
+    ("cholesky", factor, ((2, 1, 4, 4),)),
+    ("cholesky", factor, ((1, 1),)),
+    ("log_det", lambda a: torch.logdet(symmetric(a)), ((2, 4, 4),)),
 )
 """The rule, the same in PyTorch, and the shapes of its inputs."""
 
@@ -92,6 +116,8 @@ def _given(name: str, shapes: tuple[tuple[int, ...], ...]) -> list[Any]:
     given = [generator.uniform(0.1, 0.9, size=shape) for shape in shapes]
     if name == "equilibrium":
         return [given[0] / 3, *given[1:]]
+    if name == "toeplitz":
+        return [given[0] + 2 * (np.arange(len(given[0])) == 0)]
     square = [x.ndim > 1 and x.shape[-1] == x.shape[-2] for x in given]
     eyes = (
         3 * np.eye(x.shape[-1]) if s else 0 for x, s in zip(given, square, strict=True)
@@ -107,8 +133,9 @@ def _run(target: str, module: Any, name: str, given: list[Any], up: Any) -> Any:
 
 @pytest.mark.parametrize("target", RUNS)
 def test_values_and_gradients(target: str) -> None:
-    module = gradspec.load(RULES, target)
+    own, shipped = (gradspec.load(path, target) for path in (RULES, SHIPPED))
     for name, reference, shapes in CASES:
+        module = own if hasattr(own, name) else shipped
         given = _given(name, shapes)
         leaves = [torch.tensor(one, requires_grad=True) for one in given]
         true = reference(*leaves)

@@ -76,6 +76,8 @@ def _operation_text(
             return f"jnp.diagonal({texts[0]}, axis1={first}, axis2={second})"
         case arrays.Arange(size=size):
             return f"jnp.arange({whole(size).text})"
+        case arrays.Factor(routine=routine):
+            return f"jnp.linalg.{routine}({texts[0]}, symmetrize_input=False)"
         case arrays.Solve(axes=1, side="", batched=False):
             return f"jnp.linalg.solve({', '.join(texts)})"
         case arrays.Solve(side=side) if side:

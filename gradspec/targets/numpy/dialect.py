@@ -58,6 +58,8 @@ def _call(
             return f"np.diagonal({texts[0]}, axis1={first}, axis2={second})"
         case arrays.Arange(size=size):
             return f"np.arange({whole(size).text})"
+        case arrays.Factor(routine=routine):
+            return f"np.linalg.{routine}({texts[0]})"
         case arrays.Solve(axes=1):
             half = {"lower": "np.tril({})", "upper": "np.triu({})"}.get(node.side, "{}")
             solved = [half.format(texts[0]), texts[1]]

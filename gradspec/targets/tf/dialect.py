@@ -69,6 +69,8 @@ def _call(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> str
             return _diagonal(texts[0], first, second, page)
         case arrays.Arange(size=size):
             return f"tf.range({whole(size).text}, dtype=tf.int64)"
+        case arrays.Factor(routine=routine):
+            return f"tf.linalg.{routine}({texts[0]})"
         case arrays.Solve(side=side) if side or (node.axes == 1 and not node.batched):
             return _solution(node, texts)
         case arrays.Argsort(axis=axis):

@@ -86,6 +86,8 @@ def _operation_text(
             return f"{page.axes('positions')}({whole(size).text}, {parts[-1].text})"
         case arrays.ScatterAdd():
             return _scatter(node, texts, page)
+        case arrays.Factor(routine=routine):
+            return f"torch.linalg.{routine}({texts[0]})"
         case arrays.Solve():
             return _solution(node, texts, parts, page)
         case arrays.Argsort(axis=axis):
