@@ -377,9 +377,56 @@ class Loops(Places):
         old.changes += 1
         return old
 
+    def call(
+        self, function: Any, args: Sequence[Any], named: dict[str, Any], node: ast.AST
+    ) -> Any:
+        """Call a function of the files or of a framework."""
+        raise NotImplementedError
+
     def run(self, body: Sequence[ast.stmt], scope: Scope) -> tuple[Any] | None:
         """Run statements."""
         raise NotImplementedError
+
+    def scan(
+        self,
+        node: ast.AST,
+        f: Any,
+        init: Any,
+        xs: Any = None,
+        length: Any = None,
+        reverse: Any = False,
+        unroll: Any = 1,
+    ) -> tuple[Any, Any]:
+        """`jax.lax.scan`: the carry after all steps, and the values of the steps along a
+        new first axis."""
+        given = [self.array(x, node) for x in _leaves(xs)]
+        firsts = [x.axes[self.place(x, 0, node)] for x in given]
+        if not firsts or firsts[0] is None or not isinstance(reverse, bool):
+            raise CannotLift("loop", "a scan whose length no axis has", node)
+        steps = Steps(firsts[0].extent, is_backward=reverse)
+        states = [State("carry", self.array(one, node)) for one in _leaves(init)]
+        for number, state in enumerate(states):
+            state.hint += f"_{number + 1}" if len(states) > 1 else ""
+        outputs: list[Any] = []
+
+        def step(index: Index) -> list[Array]:
+            here = Array(index.value)
+            parts = _like(xs, iter([self.at(x, 0, here, node) for x in given]))
+            carry = _like(init, iter([state.prior for state in states]))
+            found = self.items_of(self.call(f, [carry, parts], {}, node), node)
+            if len(found) != 2 or len(_leaves(found[0])) != len(states):
+                raise CannotLift("loop", "a step that gives another carry", node)
+            outputs[:] = [found[1]]
+            return [self.array(one, node) for one in _leaves(found[0])]
+
+        index, named = self.recur(steps, states, step, None, node)
+        made = []
+        for one in _leaves(outputs[0]):
+            array, own = self.array(one, node), Index(steps.extent)
+            value = with_indices(named(as_number(array.value)), {index.name: own.value})
+            made.append(Array(value, (own, *array.axes), array.is_open))
+        ends = _like(init, iter([state.end for state in states]))
+        return ends, _like(outputs[0], iter(made))
 
     # --- parts that are set -------------------------------------------------------------------
 
@@ -494,6 +541,32 @@ class Loops(Places):
         axes = list(found.axes)
         axes.insert(place, index)
         return Array(found.value, tuple(axes), found.is_open)
+
+
+def _leaves(tree: Any) -> list[Any]:
+    """The arrays of nested tuples, lists and dictionaries, in JAX's order."""
+    match tree:
+        case None:
+            return []
+        case tuple() | list():
+            return [leaf for one in tree for leaf in _leaves(one)]
+        case dict():
+            return [leaf for key in sorted(tree) for leaf in _leaves(tree[key])]
+        case _:
+            return [tree]
+
+
+def _like(tree: Any, leaves: Iterator[Any]) -> Any:
+    """Other arrays in the structure of a tree."""
+    match tree:
+        case None:
+            return None
+        case tuple() | list():
+            return type(tree)(_like(one, leaves) for one in tree)
+        case dict():
+            return {key: _like(tree[key], leaves) for key in sorted(tree)}
+        case _:
+            return next(leaves)
 
 
 def _changed_names(body: list[ast.stmt]) -> Iterator[str]:

@@ -255,6 +255,8 @@ class Machine(Statements):
         """A function of a framework, by its full name."""
         tail = name.rpartition(".")[2]
         operation = operations.FULL_NAMES.get(name)
+        if name == "jax.lax.scan":
+            return operations.perform(self, node, type(self).scan, args, named)
         if tail == "stack" and place_of(name) and args and isinstance(args[0], Track):
             axis = named.get("dim", named.get("axis", args[1] if len(args) > 1 else 0))
             return self.stack(args[0], axis, node)

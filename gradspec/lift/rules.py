@@ -214,7 +214,12 @@ class Writer:
         own = [i for i in axes if i is not None]
         for index in own:
             known[index.name] = self.letters[len(known)]
-        left = f"{name}[{', '.join(known.values())}]" if own else name
+        ranged = list(known.values())
+        if name in self.lets:  # elsewhere, the axes of the name say the range
+            used = {i for n in nodes(value) if isinstance(n, Ref) for i in n.indices}
+            if not used.issuperset(i.value for i in own):
+                ranged = [f"{known[i.name]} in {self._size(i.extent)}" for i in own]
+        left = f"{name}[{', '.join(ranged)}]" if own else name
         return f"    {start}{left} = {self._text(value, known)}"
 
     def _text(self, value: Expr, known: dict[str, str]) -> str:
