@@ -36,6 +36,10 @@ Linear = dict[Any, int]
 """Whole multiples of indices (by name) and sizes (by extent); a number is at ``None``."""
 
 
+_LARGEST = 1000
+"""The largest number in a place: a sum that helpers double again and again is none."""
+
+
 def _order(key: Any) -> tuple[bool, bool, str]:
     return (
         key is None,
@@ -72,11 +76,22 @@ class Places(Expressions):
 
     def linear(self, value: Any) -> Linear | None:
         """A place, or None if the value is none."""
-        match value:
-            case Array(value=inner, axes=()):
-                return self.linear(inner)
-            case int() if not isinstance(value, bool):
-                return {None: value}
+        if isinstance(value, Array) and not value.axes:
+            value = value.value
+        if isinstance(value, int) and not isinstance(value, bool):
+            return {None: value}
+        if not isinstance(value, Const | Idx | Size | Apply):
+            return None
+        done: dict[Any, Linear] = {}  # shared parts are looked at once
+        for node in nodes(value):
+            found = self._sum_of(node, done)
+            if found is None or any(abs(v) > _LARGEST for v in found.values()):
+                return None
+            done[node.key] = found
+        return done[value.key]
+
+    def _sum_of(self, node: Expr, done: dict[Any, Linear]) -> Linear | None:
+        match node:
             case Const(value=number) if number.denominator == 1:
                 return {None: int(number)}
             case Idx(name=name):
@@ -84,9 +99,7 @@ class Places(Expressions):
             case Size(axis=str() as axis):
                 return {extent_named(axis).root: 1}
             case Apply(op="add" | "sub" as op, args=(a, b)):
-                left, right = self.linear(a), self.linear(b)
-                if left is None or right is None:
-                    return None
+                left, right = done[a.key], done[b.key]
                 sign = 1 if op == "add" else -1
                 keys = {**left, **right}
                 return {k: left.get(k, 0) + sign * right.get(k, 0) for k in keys}
