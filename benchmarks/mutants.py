@@ -226,5 +226,7 @@ def _put(expr: Expr, path: tuple[int, ...], wrong: Expr) -> Expr:
 
 
 def is_worth_it(rule: Rule) -> bool:
-    """Whether the rule has a cotangent that claims to be a derivative, and is not 0."""
-    return any(value != ZERO for value in cotangents(rule).values())
+    """Whether the rule has a cotangent that claims to be a derivative, and is not 0, and
+    its values are formulas (the second reading solves no equations)."""
+    is_solved = any(one.is_equation for one in rule.definitions)
+    return not is_solved and any(value != ZERO for value in cotangents(rule).values())

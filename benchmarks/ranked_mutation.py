@@ -39,14 +39,15 @@ class RankedFate:
 
 
 def ranked() -> list[Rule]:
-    """The shipped rules with axes, every cotangent declared, without their examples."""
+    """The shipped rules with axes but without equations, every cotangent declared,
+    without their examples."""
     found = []
     for path in sorted(RULES.rglob("*.grad")):
         module = load(
             Source(path.name, path.read_text("utf-8")), str(path.parent)
         ).module
         for rule in module.rules if module is not None else ():
-            if rule.has_axes:
+            if rule.has_axes and not any(d.is_equation for d in rule.definitions):
                 found.append(_declared(rule))
     return found
 

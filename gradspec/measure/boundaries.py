@@ -81,10 +81,9 @@ def _table(display: str, options: Options, rule: Complete) -> RuleTable:
 def lines(rule: Complete, options: Options) -> tuple[Line, ...]:
     """The lines of a complete rule; of one with axes, at two elements an axis."""
     instance = typical(rule)
-    if instance is None or not is_plain(
-        rule
-    ):  # no limit of a foreign function is known
-        return ()
+    is_solved = any(one.is_equation for one in rule.definitions)
+    if instance is None or is_solved or not is_plain(rule):
+        return ()  # nothing is known of the limits of roots and of foreign functions
     chosen = with_evaluations(Judged(rule, ()), options).rule
     emitted = unroll(chosen, instance.sizes, instance.integers).rule
     found = typical_breaks(instance, thorough(instance))

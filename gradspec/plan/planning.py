@@ -177,8 +177,8 @@ def _wider(plan: RulePlan) -> Iterator[Diagnostic]:
             plan.source,
             plan.span,
             label=f"its forward has at most {most}",
-            help="give a group of positions an axis of its own (`x[i, 0]` of x[p, 2] for"
-            " `x[2 * i]`), or write a gradient whose sums have fewer indices",
+            help="write a gradient whose sums have fewer indices, or leave a declared one"
+            " out: a derived one adds elements at their places",
         )
 
 

@@ -41,7 +41,7 @@ CASES = [
     # beyond the axis there is no such element: the sum is 0, no error
     (
         *("f(x[..., n], t: int) -> y", "y = sum(x[i] if i == t else 0 for i)"),
-        "sum(x_dot[j] if j == t else 0 for j)",
+        "x_dot[t] if t >= 0 and t < n else 0",
     ),
 ]
 

@@ -317,7 +317,8 @@ class Scene:
         uses = Counter(node.name for node in some if isinstance(node, Ref))
         outputs = {output.name for output in self.rule.outputs}
         lets = {let.name for let in (*self.rule.forward, *self.rule.backward_locals)}
-        return frozenset(name for name in lets - outputs if uses[name] == 1)
+        known = (lets - outputs) & self.texts.keys()
+        return frozenset(name for name in known if uses[name] == 1)
 
 
 def _bind(instance: Instance, point: Point) -> Point:
