@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from itertools import combinations
 
 from gradspec.checks.diagnosis.wording import assuming
 from gradspec.checks.instances import Instance, Instances, Point, instances, stem
@@ -124,13 +125,14 @@ def lasting_gaps(rule: Rule) -> Iterator[Diagnostic]:
     if all(isinstance(index, Const | Idx) for index in indices):
         return
     number = max((int(abs(n.value)) for n in every if isinstance(n, Const)), default=0)
+    terms = max(sum(len(children(n)) for n in nodes(index)) for index in indices)
     seen = {tuple(gap.sizes.values()): gap.sizes for gap in instances(forward).missed}
     for sizes in sorted(seen.values(), key=lambda sizes: sum(sizes.values())):
         made, gaps = unrolled_at(forward, sizes)
         if made or not gaps or any(is_beyond(forward, gap) for gap in gaps):
             continue
         fault, most = gaps[0].fault, max(sizes.values())
-        far = ((number + 1) * most + 2, number + most + 2)
+        far = number + terms * most + 2, (number + terms) * most + 2
         if _are_gaps_at_longer_axes(forward, sizes, far):
             where = ", ".join(f"{axis} = {size}" for axis, size in sizes.items())
             yield error(
@@ -149,24 +151,28 @@ def lasting_gaps(rule: Rule) -> Iterator[Diagnostic]:
 
 def _are_gaps_at_longer_axes(forward: Rule, sizes: Sizes, far: tuple[int, ...]) -> bool:
     """True if an element lacks at further sizes, too: all axes are a little longer, or
-    each alone is, or is by far (by the first number that gives not too many elements).
+    any of them are, or are by far; False where that gives too many elements to see.
     """
-    for axis in (None, *sizes):
-        known = []
-        for more in (1, 2, *(far if axis is not None else ())):
-            longer = {a: n + more for a, n in sizes.items() if axis in (None, a)}
-            made, gaps = unrolled_at(forward, {**sizes, **longer})
-            if made:
+    if len(sizes) > _MOST:
+        return False
+    for count in range(1, len(sizes) + 1):
+        for axes in combinations(sizes, count):
+            known = []
+            is_part = count < len(sizes) or count == 1
+            for more in (1, 2, *(far if is_part else ())):
+                longer = {axis: sizes[axis] + more for axis in axes}
+                made, gaps = unrolled_at(forward, {**sizes, **longer})
+                if made:
+                    return False
+                known += [more] if gaps else []
+            if is_part and far[0] not in known:
                 return False
-            known += [more] if gaps else []
-        if axis is not None and not {*far} & {*known}:
-            return False
     return True
 
 
 # --- the domain --------------------------------------------------------------------------
 
-_MOST = 4  # conditions that are tried
+_MOST = 4  # conditions that are tried, axes that are made longer
 
 
 def check(rule: Rule, known: Instances) -> Iterator[Diagnostic]:

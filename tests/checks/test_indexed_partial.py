@@ -105,3 +105,19 @@ def test_what_no_axis_of_size_1_shows_is_refuted_though_there_is_no_time() -> No
     """Without `/ sqrt(k)` it is right where k is 1."""
     outcome = checked(ATTENDED, budget=0.0)
     assert [d.code for d in outcome.diagnostics] == ["GS401"]
+
+
+@pytest.mark.parametrize(
+    ("axes", "element"),
+    [
+        ("m", "x[i + n]"),
+        ("m", "x[i + n + n]"),
+        ("m, k", "x[i + n, 2 * i + n]"),
+    ],
+)
+def test_an_axis_that_the_caller_makes_long_enough(axes: str, element: str) -> None:
+    """Two halves in one axis: which size goes with which, only the caller knows."""
+    body = (
+        f"rule f(x[..., {axes}], n: static int) -> y[..., n]:\n    y[i] = {element}\n"
+    )
+    assert "GS420" not in codes(body)
